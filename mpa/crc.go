@@ -1,0 +1,22 @@
+package mpa
+
+import (
+	"encoding/binary"
+
+	"github.com/klauspost/crc32"
+)
+
+// CRCLen is the length of an FPDU's CRC field. The field is there even when
+// CRCs are off (RFC 5044 §4.1).
+const CRCLen = 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// UpdateCRC adds p to a running CRC32c; start with 0 (RFC 5044 §4.4).
+func UpdateCRC(crc uint32, p []byte) uint32 { return crc32.Update(crc, castagnoli, p) }
+
+// appendCRC appends crc as it goes on the wire. The figures of RFC 5044 §4.4
+// come out only with the least significant octet first, as iSCSI's digests do.
+func appendCRC(b []byte, crc uint32) []byte { return binary.LittleEndian.AppendUint32(b, crc) }
+
+func readCRC(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }

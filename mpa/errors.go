@@ -1,0 +1,83 @@
+package mpa
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Code is an MPA error code (RFC 5044 §8, RFC 6581 §8).
+type Code uint8
+
+// The error codes. In a Terminate message they stand under layer 2 (LLP),
+// error type 0 (RFC 6581 §8).
+const (
+	CodeConnectionLost    Code = 1 // TCP closed, reset, timed out, or FIN received
+	CodeCRC               Code = 2 // received CRC differs from the calculated one
+	CodeMarker            Code = 3 // marker and ULPDU_Length disagree on an FPDU's start
+	CodeStartup           Code = 4 // invalid MPA Request or Reply Frame
+	CodeLocalCatastrophic Code = 5 // local catastrophic (revision 2)
+	CodeInsufficientIRD   Code = 6 // insufficient IRD resources (revision 2)
+	CodeNoMatchingRTR     Code = 7 // no matching RTR option (revision 2)
+)
+
+var codeNames = [...]string{
+	CodeConnectionLost:    "connection lost",
+	CodeCRC:               "CRC error",
+	CodeMarker:            "marker error",
+	CodeStartup:           "invalid MPA start-up frame",
+	CodeLocalCatastrophic: "local catastrophic error",
+	CodeInsufficientIRD:   "insufficient IRD resources",
+	CodeNoMatchingRTR:     "no matching RTR option",
+}
+
+// String returns the name of the code, in the words of the RFC where it has any.
+func (c Code) String() string {
+	if int(c) < len(codeNames) && codeNames[c] != "" {
+		return codeNames[c]
+	}
+	return fmt.Sprintf("MPA error code %d", uint8(c))
+}
+
+// TermWord returns the first two octets of the Terminate message that reports
+// the code: layer 2, error type 0, error code (RFC 5040 §4.8, RFC 6581 §8).
+func (c Code) TermWord() uint16 { return 0x2000 | uint16(c) }
+
+// An Error is a violation of MPA, or the loss of the connection under it.
+type Error struct {
+	Code   Code
+	Clause string // the rule that was broken, e.g. "RFC 5044 §7.1.1"
+	Reason string // what was found, for people
+	Err    error  // the cause, if there is one
+}
+
+// Error says what was found and which rule it breaks.
+func (e *Error) Error() string {
+	s := "mpa: " + e.Code.String()
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Clause != "" {
+		s += " (" + e.Clause + ")"
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// TermWord returns the first two octets of the Terminate that reports e.
+func (e *Error) TermWord() uint16 { return e.Code.TermWord() }
+
+func startupError(clause, format string, args ...any) *Error {
+	return &Error{Code: CodeStartup, Clause: clause, Reason: fmt.Sprintf(format, args...)}
+}
+
+func lost(err error) *Error {
+	return &Error{Code: CodeConnectionLost, Clause: "RFC 5044 §8", Err: err}
+}
+
+// ErrIncomplete reports that a frame goes on beyond the octets at hand.
+var ErrIncomplete = errors.New("mpa: frame incomplete")

@@ -1,0 +1,18 @@
+package mpa
+
+const (
+	// MinMULPDU and MaxMULPDU bound the MULPDU, in octets (RFC 5044 §3).
+	MinMULPDU = 128
+	MaxMULPDU = 64768
+)
+
+// MULPDU returns the largest ULPDU, in octets, whose FPDU fits into one TCP
+// segment of emss octets, with or without markers (RFC 5044 §4.5). The result
+// lies between MinMULPDU and MaxMULPDU.
+func MULPDU(emss int, markers bool) int {
+	overhead := lengthLen + CRCLen + emss%4
+	if markers {
+		overhead += MarkerLen * ((emss + MarkerInterval - 1) / MarkerInterval)
+	}
+	return min(max(emss-overhead, MinMULPDU), MaxMULPDU)
+}

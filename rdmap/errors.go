@@ -1,0 +1,95 @@
+package rdmap
+
+import "fmt"
+
+// A TermCode is the first two octets of a Terminate message: layer (4 bits),
+// error type (4 bits), error code (8 bits) (RFC 5040 §4.8). It names any error
+// of RDMAP, DDP and MPA.
+type TermCode uint16
+
+// The layers of a TermCode.
+const (
+	LayerRDMAP uint8 = 0
+	LayerDDP   uint8 = 1
+	LayerLLP   uint8 = 2
+)
+
+// RDMAP's own errors (RFC 5040 Figure 9). DDP's are in package ddp (layer 1),
+// MPA's in package mpa (layer 2); their TermWord methods give this form.
+const (
+	CodeLocalCatastrophic TermCode = 0x0000
+
+	CodeInvalidSTag           TermCode = 0x0100 // remote protection errors
+	CodeBaseBounds            TermCode = 0x0101
+	CodeAccessRights          TermCode = 0x0102
+	CodeSTagNotAssociated     TermCode = 0x0103
+	CodeTOWrap                TermCode = 0x0104
+	CodeCannotInvalidate      TermCode = 0x0109
+	CodeProtectionUnspecified TermCode = 0x01FF
+
+	CodeInvalidVersion            TermCode = 0x0205 // remote operation errors
+	CodeUnexpectedOpcode          TermCode = 0x0206
+	CodeStreamCatastrophic        TermCode = 0x0207
+	CodeGlobalCatastrophic        TermCode = 0x0208
+	CodeOperationCannotInvalidate TermCode = 0x0209 // Figure 9 lists it in both types; 0x0109 is sent
+	CodeOperationUnspecified      TermCode = 0x02FF
+)
+
+// Layer returns the layer that found the error.
+func (c TermCode) Layer() uint8 { return uint8(c >> 12) }
+
+// EType returns the error type.
+func (c TermCode) EType() uint8 { return uint8(c>>8) & 0x0F }
+
+// Code returns the error code.
+func (c TermCode) Code() uint8 { return uint8(c) }
+
+// LocalCatastrophic reports whether c is a Local Catastrophic Error of RDMAP,
+// whose error code means nothing.
+func (c TermCode) LocalCatastrophic() bool { return c>>8 == 0 }
+
+// String returns the layer and the RFC's words for the code.
+func (c TermCode) String() string {
+	return fmt.Sprintf("%s (0x%04x)", c.name(), uint16(c))
+}
+
+// An Error is an error that RDMAP found, or that a lower layer found and RDMAP
+// reports (RFC 5040 §7). Terminate makes the message that tells the peer.
+type Error struct {
+	Code       TermCode
+	Clause     string // the rule that was broken
+	Reason     string // what was found, for people
+	Header     []byte // the offending DDP header, as received, if there is one
+	SegmentLen int    // length of the offending DDP segment in octets
+	RDMAHeader []byte // the offending RDMA Read Request Header, brought up to date
+	Err        error  // the cause, if there is one
+}
+
+// Error says what was found and which rule it breaks.
+func (e *Error) Error() string {
+	s := "rdmap: " + e.Code.String()
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Clause != "" {
+		s += " (" + e.Clause + ")"
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// A PeerError is a Terminate message that the peer sent: it ended the stream,
+// and says why.
+type PeerError struct {
+	Terminate Terminate
+}
+
+// Error says what the peer reported.
+func (e *PeerError) Error() string {
+	return "rdmap: the peer ended the stream: " + e.Terminate.String()
+}

@@ -1,0 +1,163 @@
+package rdmap
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"urnic/ddp"
+)
+
+const (
+	// TerminateControlLen is the length of the fixed part of a Terminate
+	// Header in octets.
+	TerminateControlLen = 4
+	// MaxTerminateLen is the longest Terminate message that a peer may send:
+	// all the parts of RFC 5040 Figure 7 with an untagged DDP header.
+	MaxTerminateLen = TerminateControlLen + segmentLenLen + ddp.UntaggedHeaderLen + ReadRequestLen
+
+	segmentLenLen = 2
+
+	hdrctM = 0x80 // DDP Segment Length valid
+	hdrctD = 0x40 // DDP header included
+	hdrctR = 0x20 // RDMAP header included
+
+	// Linux siw writes HdrCt into the low bits of the octet instead.
+	siwHdrctM    = 0x01
+	siwHdrctD    = 0x02
+	siwHdrctR    = 0x04
+	siwHdrctBits = siwHdrctM | siwHdrctD | siwHdrctR
+	hdrctBits    = hdrctM | hdrctD | hdrctR
+)
+
+// A Terminate is a Terminate message (RFC 5040 §4.8).
+type Terminate struct {
+	Code  TermCode
+	HdrCt uint8 // third octet: M, D and R in its three high bits
+	Rsvd  uint8 // fourth octet: zero on transmit, ignored on receipt
+
+	SegmentLen uint16 // valid if M
+	DDPHeader  []byte // the terminated DDP header, if D
+	RDMAHeader []byte // the terminated RDMA Read Request Header, if R
+	Rest       []byte // octets behind what HdrCt announces; ignored
+}
+
+// M reports whether SegmentLen is valid, D whether a DDP header is included, R
+// whether an RDMAP header is. They accept siw's place for the bits too.
+func (t *Terminate) M() bool { return t.has(hdrctM, siwHdrctM) }
+
+// D reports whether a DDP header is included.
+func (t *Terminate) D() bool { return t.has(hdrctD, siwHdrctD) }
+
+// R reports whether an RDMAP header is included.
+func (t *Terminate) R() bool { return t.has(hdrctR, siwHdrctR) }
+
+func (t *Terminate) has(bit, siwBit uint8) bool {
+	if t.SIWLayout() {
+		return t.HdrCt&siwBit != 0
+	}
+	return t.HdrCt&bit != 0
+}
+
+// SIWLayout reports whether HdrCt stands where Linux siw puts it, not where
+// RFC 5040 Figure 8 does.
+func (t *Terminate) SIWLayout() bool {
+	return t.HdrCt&hdrctBits == 0 && t.HdrCt&siwHdrctBits != 0
+}
+
+// AppendBinary appends the wire form of t to b. It never fails.
+func (t *Terminate) AppendBinary(b []byte) ([]byte, error) {
+	b = binary.BigEndian.AppendUint16(b, uint16(t.Code)) // Layer(4) EType(4) Error Code(8)
+	b = append(b, t.HdrCt)                               // M(1) D(1) R(1) Reserved(5)
+	b = append(b, t.Rsvd)                                // Reserved (8)
+	if t.M() || t.D() {
+		b = binary.BigEndian.AppendUint16(b, t.SegmentLen) // DDP Segment Length (16)
+	}
+	b = append(b, t.DDPHeader...)  // Terminated DDP Header
+	b = append(b, t.RDMAHeader...) // Terminated RDMA Header
+	return append(b, t.Rest...), nil
+}
+
+// ParseTerminate reads a Terminate message; b is the whole ULP Payload of its
+// DDP message, and the result aliases it. It fails if b ends before what HdrCt
+// announces.
+func ParseTerminate(b []byte) (Terminate, error) {
+	if len(b) < TerminateControlLen {
+		return Terminate{}, shortTerminate(len(b))
+	}
+	t := Terminate{Code: TermCode(binary.BigEndian.Uint16(b)), HdrCt: b[2], Rsvd: b[3]}
+	total, b := len(b), b[TerminateControlLen:]
+	// RFC 5040 §7.1 has unused fields set to zero, Figure 10 leaves them out:
+	// what HdrCt does not announce is Rest.
+	if t.M() || t.D() {
+		if len(b) < segmentLenLen {
+			return Terminate{}, shortTerminate(total)
+		}
+		t.SegmentLen, b = binary.BigEndian.Uint16(b), b[segmentLenLen:]
+	}
+	if t.D() {
+		n := ddp.UntaggedHeaderLen
+		if len(b) > 0 && ddp.Control(b[0]).Tagged() {
+			n = ddp.TaggedHeaderLen
+		}
+		if len(b) < n {
+			return Terminate{}, shortTerminate(total)
+		}
+		t.DDPHeader, b = b[:n:n], b[n:]
+	}
+	if t.R() {
+		if len(b) < ReadRequestLen {
+			return Terminate{}, shortTerminate(total)
+		}
+		t.RDMAHeader, b = b[:ReadRequestLen:ReadRequestLen], b[ReadRequestLen:]
+	}
+	t.Rest = b
+	return t, nil
+}
+
+func shortTerminate(n int) error {
+	return &Error{
+		Code: CodeOperationUnspecified, Clause: "RFC 5040 §4.8",
+		Reason: fmt.Sprintf("a Terminate message of %d octets ends before what its header announces", n),
+	}
+}
+
+// String shows the message in one line.
+func (t *Terminate) String() string {
+	s := t.Code.String()
+	if t.D() {
+		if seg, err := ddp.ParseSegment(t.DDPHeader); err == nil {
+			if seg.Control.Tagged() {
+				s += fmt.Sprintf(", on %v %v", Control(seg.Tagged.RsvdULP).Opcode(), seg.Tagged)
+			} else {
+				s += fmt.Sprintf(", on %v %v", Control(seg.Untagged.RsvdULP[0]).Opcode(), seg.Untagged)
+			}
+		}
+	}
+	if t.R() {
+		if r, err := ParseReadRequest(t.RDMAHeader); err == nil {
+			s += ", " + r.String()
+		}
+	}
+	return s
+}
+
+// Terminate returns the message that tells the peer of e, with the parts that
+// RFC 5040 Figure 10 wants for its kind.
+func (e *Error) Terminate() Terminate {
+	t := Terminate{Code: e.Code}
+	// Errors of the LLP, local catastrophic errors and errors that no incoming
+	// message caused carry no header.
+	if e.Code.Layer() == LayerLLP || e.Code.EType() == 0 || len(e.Header) == 0 {
+		return t
+	}
+	t.HdrCt = hdrctM | hdrctD
+	t.SegmentLen = uint16(min(e.SegmentLen, 1<<16-1))
+	t.DDPHeader = e.Header
+	// Figure 10 says "Yes" for each remote protection error, but only a Read
+	// Request has an RDMAP header to send back.
+	if e.Code.Layer() == LayerRDMAP && len(e.RDMAHeader) == ReadRequestLen {
+		t.HdrCt |= hdrctR
+		t.RDMAHeader = e.RDMAHeader
+	}
+	return t
+}
