@@ -33,7 +33,7 @@ var segmentTable = []struct {
 			Payload:  []byte{},
 		},
 		[]byte{
-			0x01,                // T=0 L=0 DV=1
+			0x01,                 // T=0 L=0 DV=1
 			0x44, 10, 11, 12, 13, // RsvdULP: Send with Invalidate, STag
 			1, 2, 3, 4, // QN
 			5, 6, 7, 8, // MSN
