@@ -1,0 +1,127 @@
+package pd
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// An ID names a protection domain within its Manager. It is never used twice,
+// and a peer has no means to say one (RFC 5041 §8.2). No domain has ID 0.
+type ID uint32
+
+// A Manager is the privileged resource manager of one device (RFC 5042 §2.2):
+// all reservations of its domains go through it.
+type Manager struct {
+	device ledger
+	domain Limits // of each single domain
+	lastID atomic.Uint32
+}
+
+// NewManager returns a Manager with these limits for the device as a whole and
+// for each of its domains. Zeros in device stand for DefaultLimits, zeros in
+// domain for the device's limit.
+func NewManager(device, domain Limits) *Manager {
+	device = device.or(DefaultLimits())
+	return &Manager{device: ledger{limits: device}, domain: domain.or(device)}
+}
+
+// Limits returns the limits of the device and those of each single domain.
+func (m *Manager) Limits() (device, domain Limits) { return m.device.limits, m.domain }
+
+// Held returns how much of r the device holds.
+func (m *Manager) Held(r Resource) uint64 { return m.device.held[r].Load() }
+
+// Reserve takes n of r for the device itself, on behalf of no domain. It
+// returns a *LimitError if the device would hold too much.
+func (m *Manager) Reserve(r Resource, n uint64) error { return m.device.reserve(0, r, n) }
+
+// Release gives back n of r that Reserve took.
+func (m *Manager) Release(r Resource, n uint64) { m.device.release(r, n) }
+
+// NewDomain returns a new protection domain. It returns a *LimitError if there
+// are too many.
+func (m *Manager) NewDomain() (*Domain, error) {
+	if err := m.Reserve(Domains, 1); err != nil {
+		return nil, err
+	}
+	return &Domain{id: ID(m.lastID.Add(1)), manager: m, own: ledger{limits: m.domain}}, nil
+}
+
+// A Domain is a protection domain, with an account of what is held on its
+// behalf.
+type Domain struct {
+	id      ID
+	manager *Manager
+	own     ledger
+
+	mu     sync.RWMutex // held for writing only by Close, so that nothing is reserved behind it
+	closed bool
+}
+
+// ID returns the domain's ID.
+func (d *Domain) ID() ID { return d.id }
+
+// Held returns how much of r the domain holds.
+func (d *Domain) Held(r Resource) uint64 { return d.own.held[r].Load() }
+
+// Reserve takes n of r for the domain. It returns a *LimitError if the domain
+// or the device would hold too much, a *ClosedError after Close.
+func (d *Domain) Reserve(r Resource, n uint64) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.closed {
+		return &ClosedError{d.id}
+	}
+	if err := d.own.reserve(d.id, r, n); err != nil {
+		return err
+	}
+	if err := d.manager.Reserve(r, n); err != nil {
+		d.own.release(r, n)
+		return err
+	}
+	return nil
+}
+
+// Release gives back n of r that Reserve took.
+func (d *Domain) Release(r Resource, n uint64) {
+	d.manager.Release(r, n)
+	d.own.release(r, n)
+}
+
+// Close ends the domain. It returns a *BusyError while something is held on
+// its behalf, and nil if it is closed already.
+func (d *Domain) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	for r := range Resource(NumResources) {
+		if held := d.Held(r); held != 0 {
+			return &BusyError{d.id, r, held}
+		}
+	}
+	d.closed = true
+	d.manager.Release(Domains, 1)
+	return nil
+}
+
+// A ledger counts what is held against limits.
+type ledger struct {
+	limits Limits
+	held   [NumResources]atomic.Uint64
+}
+
+func (l *ledger) reserve(id ID, r Resource, n uint64) error {
+	for {
+		held := l.held[r].Load()
+		if n > l.limits[r] || held > l.limits[r]-n {
+			return &LimitError{Resource: r, Domain: id, Limit: l.limits[r], Held: held, Wanted: n}
+		}
+		if l.held[r].CompareAndSwap(held, held+n) {
+			return nil
+		}
+	}
+}
+
+func (l *ledger) release(r Resource, n uint64) { l.held[r].Add(-n) }

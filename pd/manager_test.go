@@ -1,0 +1,158 @@
+package pd
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestLimitOfTheDeviceIsKept(t *testing.T) {
+	m := NewManager(Limits{CQEntries: 10}, Limits{})
+	d, err := m.NewDomain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Reserve(CQEntries, 10); err != nil {
+		t.Fatal(err)
+	}
+	var limit *LimitError
+	if err := d.Reserve(CQEntries, 1); !errors.As(err, &limit) || *limit != (LimitError{CQEntries, d.ID(), 10, 10, 1}) {
+		t.Fatalf("the eleventh entry: %v", err)
+	}
+	if m.Held(CQEntries) != 10 || d.Held(CQEntries) != 10 {
+		t.Errorf("a refused reservation left %d and %d held", m.Held(CQEntries), d.Held(CQEntries))
+	}
+	d.Release(CQEntries, 10)
+	if m.Held(CQEntries) != 0 || d.Held(CQEntries) != 0 {
+		t.Errorf("%d and %d held after the release", m.Held(CQEntries), d.Held(CQEntries))
+	}
+}
+
+func TestNoDomainTakesMoreThanItsShare(t *testing.T) {
+	m := NewManager(Limits{QueuePairs: 10}, Limits{QueuePairs: 6})
+	a, _ := m.NewDomain()
+	b, _ := m.NewDomain()
+	if err := a.Reserve(QueuePairs, 7); err == nil {
+		t.Error("one domain took seven of ten")
+	}
+	if err := a.Reserve(QueuePairs, 6); err != nil {
+		t.Fatal(err)
+	}
+	var limit *LimitError
+	if err := b.Reserve(QueuePairs, 5); !errors.As(err, &limit) || limit.Domain != 0 || !strings.Contains(err.Error(), "limit of the device") {
+		t.Errorf("five more on top of six of ten: %v; want the device's limit", err)
+	}
+	if b.Held(QueuePairs) != 0 {
+		t.Errorf("the refused domain holds %d", b.Held(QueuePairs))
+	}
+	if err := b.Reserve(QueuePairs, 4); err != nil {
+		t.Errorf("the other domain's share: %v", err)
+	}
+}
+
+func TestHugeReservationDoesNotWrap(t *testing.T) {
+	m := NewManager(Limits{MemoryOctets: 100}, Limits{})
+	if err := m.Reserve(MemoryOctets, 50); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Reserve(MemoryOctets, math.MaxUint64-10); err == nil {
+		t.Error("nearly 2^64 octets were granted")
+	}
+}
+
+func TestDefaultsFillZeros(t *testing.T) {
+	device, domain := NewManager(Limits{QueuePairs: 5}, Limits{Regions: 7}).Limits()
+	def := DefaultLimits()
+	for r := range Resource(NumResources) {
+		if def[r] == 0 {
+			t.Errorf("no default for %v", r)
+		}
+	}
+	if device[QueuePairs] != 5 || domain[QueuePairs] != 5 || device[Regions] != def[Regions] || domain[Regions] != 7 {
+		t.Errorf("limits %v and %v", device, domain)
+	}
+}
+
+func TestDomainIDsAreNeverReused(t *testing.T) {
+	m := NewManager(Limits{}, Limits{})
+	seen := map[ID]bool{0: true}
+	for range 100 {
+		d, err := m.NewDomain()
+		if err != nil || seen[d.ID()] {
+			t.Fatalf("domain %v, %v", d, err)
+		}
+		seen[d.ID()] = true
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.Held(Domains) != 0 {
+		t.Errorf("%d domains held", m.Held(Domains))
+	}
+}
+
+func TestDomainInUseCannotBeClosed(t *testing.T) {
+	m := NewManager(Limits{Domains: 1}, Limits{})
+	d, _ := m.NewDomain()
+	if _, err := m.NewDomain(); err == nil {
+		t.Error("a second domain was granted")
+	}
+	if err := d.Reserve(Windows, 1); err != nil {
+		t.Fatal(err)
+	}
+	var busy *BusyError
+	if err := d.Close(); !errors.As(err, &busy) || busy.Resource != Windows || !strings.Contains(err.Error(), "memory windows") {
+		t.Errorf("close with a window: %v", err)
+	}
+	d.Release(Windows, 1)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	var closed *ClosedError
+	if err := d.Reserve(Windows, 1); !errors.As(err, &closed) || closed.Error() == "" {
+		t.Errorf("reservation after close: %v", err)
+	}
+	if _, err := m.NewDomain(); err != nil {
+		t.Errorf("a domain after the other was closed: %v", err)
+	}
+}
+
+func TestConcurrentReservationsNeverExceedTheLimit(t *testing.T) {
+	m := NewManager(Limits{HalfOpen: 50}, Limits{})
+	var wg sync.WaitGroup
+	granted := make(chan bool, 800)
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				granted <- m.Reserve(HalfOpen, 1) == nil
+			}
+		})
+	}
+	wg.Wait()
+	close(granted)
+	n := 0
+	for ok := range granted {
+		if ok {
+			n++
+		}
+	}
+	if n != 50 || m.Held(HalfOpen) != 50 {
+		t.Errorf("%d granted, %d held; want 50", n, m.Held(HalfOpen))
+	}
+}
+
+func TestResourcesHaveNames(t *testing.T) {
+	for r := range Resource(NumResources) {
+		if r.String() == "" {
+			t.Errorf("resource %d has no name", uint8(r))
+		}
+	}
+	if got := Resource(200).String(); got != "resource 200" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,68 @@
+package pd
+
+import "fmt"
+
+// A Resource is one kind of thing that a device holds for a consumer or a peer.
+type Resource uint8
+
+// The resources.
+const (
+	Domains          Resource = iota // protection domains
+	QueuePairs                       // queue pairs, that is streams
+	CompletionQueues                 // completion queues
+	CQEntries                        // entries of all completion queues
+	SharedQueues                     // shared receive queues
+	SendWRs                          // entries of all send queues
+	RecvWRs                          // entries of all receive queues, shared ones too
+	Regions                          // memory regions
+	Windows                          // memory windows
+	MemoryOctets                     // octets of registered memory
+	InboundReads                     // entries of all inbound read request queues (IRD)
+	OutboundReads                    // entries of all outbound read queues (ORD)
+	Listeners                        // listening endpoints
+	HalfOpen                         // connections in start-up
+	ReceiveOctets                    // octets of FPDUs that have not arrived whole
+
+	NumResources = int(iota)
+)
+
+var resourceNames = [NumResources]string{
+	Domains: "protection domains", QueuePairs: "queue pairs", CompletionQueues: "completion queues",
+	CQEntries: "completion queue entries", SharedQueues: "shared receive queues",
+	SendWRs: "send work requests", RecvWRs: "receive work requests",
+	Regions: "memory regions", Windows: "memory windows", MemoryOctets: "octets of registered memory",
+	InboundReads: "inbound reads (IRD)", OutboundReads: "outbound reads (ORD)",
+	Listeners: "listeners", HalfOpen: "connections in start-up", ReceiveOctets: "octets of unfinished FPDUs",
+}
+
+// String names the resource in the plural.
+func (r Resource) String() string {
+	if int(r) < NumResources {
+		return resourceNames[r]
+	}
+	return fmt.Sprintf("resource %d", uint8(r))
+}
+
+// Limits says how much of each resource may be held. Zero stands for the
+// default. A literal names what it sets: Limits{pd.QueuePairs: 64}.
+type Limits [NumResources]uint64
+
+// DefaultLimits returns the limits of a device whose configuration leaves them
+// open. They let one device serve some ten thousand streams.
+func DefaultLimits() Limits {
+	return Limits{
+		Domains: 4096, QueuePairs: 16384, CompletionQueues: 16384, CQEntries: 1 << 24, SharedQueues: 4096,
+		SendWRs: 1 << 24, RecvWRs: 1 << 24, Regions: 1 << 20, Windows: 1 << 20, MemoryOctets: 1 << 40,
+		InboundReads: 1 << 20, OutboundReads: 1 << 20, Listeners: 1024, HalfOpen: 256, ReceiveOctets: 1 << 30,
+	}
+}
+
+// or returns l with the zeros replaced by what def says.
+func (l Limits) or(def Limits) Limits {
+	for r, v := range l {
+		if v == 0 {
+			l[r] = def[r]
+		}
+	}
+	return l
+}
