@@ -1,0 +1,89 @@
+package stag
+
+// A Pin holds memory open for one copy. It must be released soon, and only
+// once: invalidation and deregistration wait for it.
+type Pin struct {
+	entry *Entry
+	mem   []byte
+}
+
+// Bytes returns the memory of the range that was asked for.
+func (p Pin) Bytes() []byte { return p.mem }
+
+// Release ends the pin. The memory must not be touched after it.
+func (p Pin) Release() {
+	if p.entry != nil {
+		p.entry.release()
+	}
+}
+
+// Acquire opens n octets at offset to under an STag for a user of that scope
+// that needs all the rights in need. It returns an *AccessError that tells
+// which check failed, in the order of RFC 5041 §7.1.
+//
+// A range of no octets is a range all the same: callers that must not check
+// the STag of an empty message (RFC 5041 §5.2) don't ask.
+func (t *Table) Acquire(s STag, by Scope, need Access, to, n uint64) (Pin, error) {
+	e := t.index.find(s.Index())
+	if e == nil || !e.acquire() {
+		return Pin{}, violation(InvalidSTag, s, need, to, n)
+	}
+	if v := e.judge(s, by, need, to, n); v != 0 {
+		err := violation(v, s, need, to, n)
+		err.Base, err.Size, err.Granted = e.base, uint64(len(e.mem)), e.access
+		e.release()
+		return Pin{}, err
+	}
+	e.count(need, n)
+	off := to - e.base
+	return Pin{e, e.mem[off : off+n : off+n]}, nil
+}
+
+func violation(v Violation, s STag, need Access, to, n uint64) *AccessError {
+	return &AccessError{Violation: v, STag: s, Wanted: need, TO: to, Len: n}
+}
+
+// judge runs the checks on an entry that is held. It compares by subtraction,
+// which stays right when to+n wraps.
+func (e *Entry) judge(s STag, by Scope, need Access, to, n uint64) Violation {
+	switch size := uint64(len(e.mem)); {
+	case e.key != s.Key():
+		return InvalidSTag
+	case !e.scope.admits(by):
+		return NotAssociated
+	case e.access&need != need:
+		return NoRights
+	case to < e.base || to-e.base > size:
+		return OutOfBounds
+	case to+n < to:
+		return Wrap
+	case n > size-(to-e.base):
+		return OutOfBounds
+	}
+	return 0
+}
+
+func (e *Entry) count(need Access, n uint64) {
+	e.accesses.Add(1)
+	if need&(LocalWrite|RemoteWrite|RemoteAtomic) != 0 {
+		e.octetsIn.Add(n)
+	} else {
+		e.octetsOut.Add(n)
+	}
+}
+
+// Check runs the checks of Acquire without opening the memory, for a range
+// that is used later: by then it may fail.
+func (t *Table) Check(s STag, by Scope, need Access, to, n uint64) error {
+	e := t.index.find(s.Index())
+	if e == nil || !e.acquire() {
+		return violation(InvalidSTag, s, need, to, n)
+	}
+	defer e.release()
+	if v := e.judge(s, by, need, to, n); v != 0 {
+		err := violation(v, s, need, to, n)
+		err.Base, err.Size, err.Granted = e.base, uint64(len(e.mem)), e.access
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package stag
+
+import (
+	"sync/atomic"
+
+	"urnic/pd"
+)
+
+// A Kind says what an STag names.
+type Kind uint8
+
+// The kinds.
+const (
+	Region  Kind = iota + 1
+	Window1      // type 1: belongs to a domain, bound by the RNIC with a key of its choice
+	Window2      // type 2: belongs to the stream that bound it, with the consumer's key
+)
+
+// An Entry is a memory region or window in a Table.
+//
+// Whoever uses the memory holds a count on refs; the fields under "while
+// valid" may be read only with such a count, and are changed only while there
+// is none and none can be had.
+type Entry struct {
+	table  *Table
+	index  uint32
+	kind   Kind
+	domain *pd.Domain
+	maxLen uint64 // octets that a fast-registered region may cover
+
+	refs    atomic.Int64  // pins held; plus revoked while the entry is not valid
+	drained chan struct{} // told when refs comes down to revoked
+
+	// Under table.mu.
+	state   state
+	lastKey uint8  // of the last STag that was valid
+	windows int    // bound to this region
+	region  *Entry // that this window is bound to
+
+	// While valid.
+	key    uint8
+	scope  Scope
+	access Access
+	base   uint64 // TO of the first octet
+	mem    []byte
+
+	octetsIn, octetsOut atomic.Uint64
+	accesses            atomic.Uint64
+}
+
+// A state says where an Entry is in its life.
+type state uint8
+
+const (
+	invalid  state = iota
+	valid          // refs >= 0
+	revoking       // waiting for the pins
+	gone           // taken out of the table
+)
+
+// revoked, added to refs, makes it negative whatever pins there are.
+const revoked = -(int64(1) << 62)
+
+// acquire takes a count if the entry is valid.
+func (e *Entry) acquire() bool {
+	if e.refs.Add(1) > 0 {
+		return true
+	}
+	e.release()
+	return false
+}
+
+// release gives a count back. Who brings refs down to revoked tells the
+// revoker, who may have been waiting for it.
+func (e *Entry) release() {
+	if e.refs.Add(-1) == revoked {
+		select {
+		case e.drained <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// revoke ends the validity of a valid entry and waits until nobody holds it.
+// A pin lasts for one copy, so that the wait is short.
+func (e *Entry) revoke() {
+	e.refs.Add(revoked)
+	for e.refs.Load() != revoked {
+		<-e.drained
+	}
+}
+
+// Kind returns what the entry is.
+func (e *Entry) Kind() Kind { return e.kind }
+
+// STag returns the STag that is valid now or was so last.
+func (e *Entry) STag() STag {
+	e.table.mu.Lock()
+	defer e.table.mu.Unlock()
+	return Make(e.index, e.lastKey)
+}
+
+// Valid reports whether the STag opens memory now.
+func (e *Entry) Valid() bool { return e.refs.Load() >= 0 }
+
+// Base returns the TO of the first octet, Len the number of octets; both are
+// zero while the entry is not valid.
+func (e *Entry) Base() uint64 {
+	if !e.acquire() {
+		return 0
+	}
+	defer e.release()
+	return e.base
+}
+
+// Len returns the number of octets that the STag covers.
+func (e *Entry) Len() uint64 {
+	if !e.acquire() {
+		return 0
+	}
+	defer e.release()
+	return uint64(len(e.mem))
+}
+
+// Stats counts what went through one STag.
+type Stats struct {
+	Accesses  uint64 // accesses that passed the checks
+	OctetsIn  uint64 // octets placed
+	OctetsOut uint64 // octets read
+}
+
+// Stats returns the counters of the entry since it was made.
+func (e *Entry) Stats() Stats {
+	return Stats{Accesses: e.accesses.Load(), OctetsIn: e.octetsIn.Load(), OctetsOut: e.octetsOut.Load()}
+}

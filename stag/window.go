@@ -1,0 +1,89 @@
+package stag
+
+// A Binding says what part of a region a window opens, and for what.
+type Binding struct {
+	Region *Entry
+	Base   uint64 // TO within the region where the window begins; the window's own TOs too
+	Len    uint64 // octets; 0 unbinds a type 1 window
+	Access Access // remote rights only
+	Key    uint8  // of a type 2 window, to differ from its last one; the RNIC chooses a type 1 window's
+	By     Scope  // the stream that binds
+}
+
+// Bind binds a window to part of a region and returns its STag. A type 1
+// window belongs to the domain and may be bound anew at any time; the STag it
+// had until then is closed first. A type 2 window must be invalid, and belongs
+// to the stream that binds it. It returns a *RegisterError if window, region,
+// range, rights or key don't allow it.
+func (e *Entry) Bind(b Binding) (STag, error) {
+	t := e.table
+	t.mu.Lock()
+	if err := e.mayBind(b); err != nil {
+		t.mu.Unlock()
+		return 0, err
+	}
+	if e.state == valid { // type 1 only
+		e.state = revoking
+		t.mu.Unlock()
+		e.close()
+		t.mu.Lock()
+		if err := e.mayBind(b); err != nil { // the lock was open meanwhile
+			t.mu.Unlock()
+			return 0, err
+		}
+	}
+	defer t.mu.Unlock()
+	if b.Len == 0 {
+		return Make(e.index, e.lastKey), nil
+	}
+	key, stream := b.Key, b.By.Stream
+	if e.kind == Window1 {
+		key, stream = e.lastKey+1, 0
+	}
+	r := b.Region
+	off := b.Base - r.base
+	e.region = r
+	r.windows++
+	e.validate(Memory{Mem: r.mem[off : off+b.Len : off+b.Len], Base: b.Base, Access: b.Access, Stream: stream}, key)
+	return Make(e.index, key), nil
+}
+
+// mayBind checks a binding under mu. The region can't cease to be valid
+// meanwhile, as that takes mu too.
+func (e *Entry) mayBind(b Binding) error {
+	fail := func(rule, reason string) error {
+		return &RegisterError{Rule: rule, Reason: reason, STag: Make(e.index, e.lastKey)}
+	}
+	r := b.Region
+	switch {
+	case e.kind == Region:
+		return fail("invalid window", "a memory region can't be bound")
+	case e.state == gone || e.state == revoking:
+		return fail("invalid window", "it is being given up")
+	case e.domain != b.By.Domain:
+		return fail("protection domain", "window and stream belong to different ones")
+	case e.kind == Window2 && e.state != invalid:
+		return fail("STag not in invalid state", "invalidate the type 2 window first")
+	case e.kind == Window2 && b.Len == 0:
+		return fail("length", "a type 2 window is unbound by invalidating it")
+	case e.kind == Window2 && b.Key == e.lastKey:
+		return fail("key", "the window's last STag had the same key: choose another")
+	case b.Len == 0:
+		return nil
+	case r == nil || r.kind != Region || r.table != e.table || r.state != valid:
+		return fail("invalid region", "there is no valid memory region to bind to")
+	case r.domain != e.domain:
+		return fail("protection domain", "window and region belong to different ones")
+	case r.access&BindWindow == 0:
+		return fail("access rights", "the region does not allow windows")
+	case r.base == 0:
+		return fail("virtual address", "windows can't be bound to a zero-based region")
+	case b.Access&^(remoteAccess|RemoteInvalidate) != 0 || b.Access&remoteAccess == 0:
+		return fail("access rights", "a window grants remote read, write or atomic access, nothing else")
+	case b.Access&(RemoteWrite|RemoteAtomic) != 0 && r.access&LocalWrite == 0:
+		return fail("access rights", "remote write and atomic access want a region with local write access")
+	case b.Base < r.base || b.Base-r.base > uint64(len(r.mem)) || b.Len > uint64(len(r.mem))-(b.Base-r.base):
+		return fail("base and bounds", "the window would reach beyond the region")
+	}
+	return nil
+}
