@@ -21,7 +21,6 @@ const (
 	OutboundReads                    // entries of all outbound read queues (ORD)
 	Listeners                        // listening endpoints
 	HalfOpen                         // connections in start-up
-	ReceiveOctets                    // octets of FPDUs that have not arrived whole
 
 	NumResources = int(iota)
 )
@@ -32,7 +31,7 @@ var resourceNames = [NumResources]string{
 	SendWRs: "send work requests", RecvWRs: "receive work requests",
 	Regions: "memory regions", Windows: "memory windows", MemoryOctets: "octets of registered memory",
 	InboundReads: "inbound reads (IRD)", OutboundReads: "outbound reads (ORD)",
-	Listeners: "listeners", HalfOpen: "connections in start-up", ReceiveOctets: "octets of unfinished FPDUs",
+	Listeners: "listeners", HalfOpen: "connections in start-up",
 }
 
 // String names the resource in the plural.
@@ -53,7 +52,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Domains: 4096, QueuePairs: 16384, CompletionQueues: 16384, CQEntries: 1 << 24, SharedQueues: 4096,
 		SendWRs: 1 << 24, RecvWRs: 1 << 24, Regions: 1 << 20, Windows: 1 << 20, MemoryOctets: 1 << 40,
-		InboundReads: 1 << 20, OutboundReads: 1 << 20, Listeners: 1024, HalfOpen: 256, ReceiveOctets: 1 << 30,
+		InboundReads: 1 << 20, OutboundReads: 1 << 20, Listeners: 1024, HalfOpen: 256,
 	}
 }
 

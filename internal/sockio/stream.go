@@ -1,0 +1,63 @@
+package sockio
+
+import (
+	"errors"
+	"net"
+)
+
+// A Stream is a byte stream that can be used without waiting. One goroutine may
+// read while another one writes; Close and Abort may come from anywhere.
+type Stream interface {
+	// Writev writes pieces in their order. It returns how many octets the
+	// stream took: with wait, at least one unless there is an error; without,
+	// possibly none.
+	Writev(pieces [][]byte, wait bool) (int, error)
+
+	// TryRead reads what is there into p: nothing, if n and err are zero. At
+	// the end of the stream it returns io.EOF.
+	TryRead(p []byte) (int, error)
+
+	// ReadInto waits until there is something to read and reads it into the
+	// buffer that get returns. It may call get before it knows; then it calls
+	// unget to take that back. At the end of the stream it returns io.EOF.
+	ReadInto(get func() []byte, unget func()) (int, error)
+
+	// MSS returns the largest TCP payload of one segment in octets, or 0 if the
+	// stream can't tell.
+	MSS() int
+
+	CloseWrite() error // end our half, once all that was taken is out
+	Abort() error      // reset
+	Close() error
+}
+
+// ErrNoHalfClose says that a stream can't end one of its halves alone.
+var ErrNoHalfClose = errors.New("sockio: the stream can't be half closed")
+
+// New returns the Stream over c: c itself if it is one.
+func New(c net.Conn) Stream {
+	if s, ok := c.(Stream); ok {
+		return s
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		if s, err := newTCP(tcp); err == nil {
+			return s
+		}
+	}
+	return newBuffered(c)
+}
+
+// abort closes c in a way that resets a TCP connection.
+func abort(c net.Conn) error {
+	if l, ok := c.(interface{ SetLinger(sec int) error }); ok {
+		_ = l.SetLinger(0) // at worst the connection ends with a FIN
+	}
+	return c.Close()
+}
+
+func closeWrite(c net.Conn) error {
+	if h, ok := c.(interface{ CloseWrite() error }); ok {
+		return h.CloseWrite()
+	}
+	return ErrNoHalfClose
+}

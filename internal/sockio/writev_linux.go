@@ -1,0 +1,32 @@
+//go:build !race
+
+package sockio
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// An iov keeps its vector from call to call, which unix.Writev does not.
+type iov struct{ vec []unix.Iovec }
+
+func (v *iov) writev(fd int, pieces [][]byte) (int, error) {
+	v.vec = v.vec[:0]
+	for _, p := range pieces {
+		if len(p) > 0 {
+			e := unix.Iovec{Base: unsafe.SliceData(p)}
+			e.SetLen(len(p))
+			v.vec = append(v.vec, e)
+		}
+	}
+	if len(v.vec) == 0 {
+		return 0, nil
+	}
+	n, _, errno := unix.Syscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&v.vec[0])), uintptr(len(v.vec)))
+	clear(v.vec) // holds no memory of the consumer
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}

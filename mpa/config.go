@@ -1,0 +1,175 @@
+package mpa
+
+import (
+	"fmt"
+	"time"
+)
+
+// A CRCPolicy says what an endpoint wants of CRCs (RFC 5044 §4.4).
+type CRCPolicy uint8
+
+// The policies.
+const (
+	// CRCPrefer asks for CRCs, so that they are used: the default.
+	CRCPrefer CRCPolicy = iota
+	// CRCRequire asks for CRCs, and an Initiator gives up if the Reply does
+	// not ask for them too: for peers that may not heed what we ask.
+	CRCRequire
+	// CRCOff asks for none; they are used only if the peer asks. Choose it
+	// where something else protects the data as well (RFC 5044 §4.4).
+	CRCOff
+)
+
+// String returns the name of the policy.
+func (p CRCPolicy) String() string {
+	switch p {
+	case CRCPrefer:
+		return "prefer"
+	case CRCRequire:
+		return "require"
+	case CRCOff:
+		return "off"
+	}
+	return fmt.Sprintf("CRC policy %d", uint8(p))
+}
+
+// ParseCRCPolicy returns the policy of that name.
+func ParseCRCPolicy(name string) (CRCPolicy, error) {
+	for _, p := range []CRCPolicy{CRCPrefer, CRCRequire, CRCOff} {
+		if p.String() == name {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("mpa: no CRC policy %q: say prefer, require or off", name)
+}
+
+// The time limits of the start-up phases, where a Config does not say others.
+const (
+	DefaultRequestTimeout   = 5 * time.Second
+	DefaultReplyTimeout     = 10 * time.Second
+	DefaultFirstFPDUTimeout = 10 * time.Second
+)
+
+// Config says how an endpoint starts an MPA connection. The zero Config is
+// ready for use: revision 2 with fall-back to 1, CRCs, no markers, no reads.
+type Config struct {
+	// Revision pins the revision, if it is Revision1 or Revision2. Zero leaves
+	// it open: an Initiator asks for 2 if there is something enhanced to ask
+	// for, a Responder takes what comes.
+	Revision uint8
+
+	CRC     CRCPolicy
+	Markers bool // ask the peer to send us markers
+
+	// IRD and ORD are the depths wanted: how many RDMA Reads may be in
+	// progress from the peer and to the peer (RFC 6581 §9.1), 0 to MaxDepth.
+	IRD, ORD uint16
+	// MaxIRD is how far an Initiator can raise IRD if the Responder's ORD
+	// wants it; less than IRD means not at all.
+	MaxIRD uint16
+	// MinORD makes a Responder reject Initiators whose IRD is smaller.
+	MinORD uint16
+	// ULPDepths leaves IRD and ORD to the ULP: they are taken as they are and
+	// not negotiated.
+	ULPDepths bool
+
+	// PeerToPeer makes an Initiator ask for the peer-to-peer model, in which
+	// either side may send first (RFC 6581 §9.2).
+	PeerToPeer bool
+	// RTR is the set of ready-to-receive indications that this side can send
+	// as Initiator and accept as Responder. Zero stands for all.
+	RTR RTR
+
+	// PrivateData goes into the Request, up to MaxPrivateData octets,
+	// EnhancedLen fewer in an enhanced one.
+	PrivateData []byte
+
+	// MULPDU, if not zero, is used in place of what the segment size gives, for
+	// peers that are known to take larger FPDUs; MinMULPDU to MaxMULPDU.
+	MULPDU int
+	// EMSS is the segment size in octets to go by if the stream can't tell
+	// one. Zero stands for DefaultEMSS.
+	EMSS int
+
+	RequestTimeout   time.Duration // a Responder's wait for the Request; 0: the default
+	ReplyTimeout     time.Duration // an Initiator's wait for the Reply; 0: the default
+	FirstFPDUTimeout time.Duration // a Responder's wait for the RTR of the peer-to-peer model; 0: the default
+
+	Recorder Recorder // sees all frames and FPDUs, if not nil
+}
+
+// DefaultEMSS is a segment size that any path of Ethernet has room for.
+const DefaultEMSS = 1448
+
+// A Recorder sees what passes, in order and in the pieces that it was made of:
+// a frame or an FPDU a call. It must be quick, must not keep the pieces, and
+// must be safe for concurrent use by the two directions.
+type Recorder interface {
+	Sent(pieces ...[]byte)
+	Received(pieces ...[]byte)
+}
+
+// enhanced reports whether an Initiator wants something enhanced (RFC 6581 §10:
+// without that, "MUST NOT use the enhanced … formats").
+func (c *Config) enhanced() bool {
+	return c.Revision != Revision1 && (!c.ULPDepths || c.PeerToPeer)
+}
+
+// room returns how many octets of private data go into a frame.
+func room(enhanced bool) int {
+	if enhanced {
+		return MaxPrivateData - EnhancedLen
+	}
+	return MaxPrivateData
+}
+
+// check refuses what can't be carried out.
+func (c *Config) check() error {
+	fail := func(format string, args ...any) error {
+		return &ConfigError{fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case c.Revision > Revision2:
+		return fail("revision %d: say 1, 2, or 0 for either", c.Revision)
+	case c.CRC > CRCOff:
+		return fail("%v is not known", c.CRC)
+	case c.IRD > MaxDepth || c.ORD > MaxDepth || c.MaxIRD > MaxDepth || c.MinORD > MaxDepth:
+		return fail("IRD %d, ORD %d: at most %d", max(c.IRD, c.MaxIRD), max(c.ORD, c.MinORD), MaxDepth)
+	case c.RTR&^RTRAll != 0:
+		return fail("unknown RTR kinds 0x%x", uint8(c.RTR&^RTRAll))
+	case c.MULPDU != 0 && (c.MULPDU < MinMULPDU || c.MULPDU > MaxMULPDU):
+		return fail("MULPDU %d: say %d to %d, or 0 to go by the segment size", c.MULPDU, MinMULPDU, MaxMULPDU)
+	case c.EMSS < 0:
+		return fail("EMSS %d", c.EMSS)
+	case c.PeerToPeer && c.Revision == Revision1:
+		return fail("the peer-to-peer model wants revision 2, but revision 1 is pinned")
+	}
+	return checkPrivateData(c.PrivateData, c.enhanced())
+}
+
+func checkPrivateData(pd []byte, enhanced bool) error {
+	if n := len(pd); n > room(enhanced) {
+		return &ConfigError{fmt.Sprintf("%d octets of private data: at most %d fit", n, room(enhanced))}
+	}
+	return nil
+}
+
+func (c *Config) rtr() RTR {
+	if c.RTR == 0 {
+		return RTRAll
+	}
+	return c.RTR
+}
+
+func orDefault(d, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return d
+}
+
+// A ConfigError says what is wrong with a Config. No octet was sent.
+type ConfigError struct{ Reason string }
+
+// Error says what is wrong.
+func (e *ConfigError) Error() string { return "mpa: configuration: " + e.Reason }

@@ -1,0 +1,150 @@
+package mpa
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"urnic/internal/sockio"
+)
+
+// A Conn is an MPA connection in full operation: it carries ULPDUs as FPDUs
+// over a byte stream, and is a lower layer as RFC 5041 §3 wants it.
+//
+// One goroutine at a time may send (Post, Flush, CloseWrite) while another one
+// receives (Receive, Discard). The other methods may be called from anywhere.
+type Conn struct {
+	netConn  net.Conn
+	stream   sockio.Stream
+	params   Params
+	recorder Recorder
+
+	fixedMULPDU int // or 0
+	emss        int // if the stream can't tell
+	mulpdu      atomic.Int64
+
+	framer   Framer   // of the sender
+	deframer Deframer // of the receiver
+	out      batch
+	in       intake
+
+	opened    chan struct{} // closed when the peer's first FPDU is in
+	openOnce  sync.Once
+	firstFPDU *time.Timer // bounds the wait for it, or nil
+
+	closeOnce sync.Once
+	closeErr  error
+	done      chan struct{}         // closed by Close and Abort
+	cause     atomic.Pointer[Error] // why we aborted by ourselves
+}
+
+// newConn enters full operation on a stream whose start-up is over. early is
+// what came behind the Reply.
+func newConn(conn net.Conn, cfg *Config, p Params, early []byte) *Conn {
+	c := &Conn{
+		netConn: conn, stream: sockio.New(conn), params: p, recorder: cfg.Recorder,
+		fixedMULPDU: cfg.MULPDU, emss: cfg.EMSS,
+		framer:   Framer{CRC: p.CRC, Markers: p.SendMarkers},
+		deframer: Deframer{CRC: p.CRC, Markers: p.RecvMarkers},
+		opened:   make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	if c.emss == 0 {
+		c.emss = DefaultEMSS
+	}
+	c.in.init(early)
+	c.measure()
+	switch {
+	case p.Role == Initiator:
+		c.open()
+	case p.PeerToPeer: // the RTR follows the Reply at once; without it, an Initiator may take its time
+		limit := orDefault(cfg.FirstFPDUTimeout, DefaultFirstFPDUTimeout)
+		c.firstFPDU = time.AfterFunc(limit, func() {
+			c.abortFor(&Error{
+				Code: CodeConnectionLost, Clause: "RFC 6581 §9.2",
+				Reason: fmt.Sprintf("no ready-to-receive indication came within %v", limit),
+			})
+		})
+	}
+	return c
+}
+
+// open lets FPDUs out: the first FPDU of the peer has come, or need not.
+func (c *Conn) open() {
+	c.openOnce.Do(func() {
+		close(c.opened)
+		if c.firstFPDU != nil {
+			c.firstFPDU.Stop()
+		}
+	})
+}
+
+// Params returns what start-up has settled.
+func (c *Conn) Params() Params { return c.params }
+
+// LocalAddr returns the address of this end.
+func (c *Conn) LocalAddr() net.Addr { return c.netConn.LocalAddr() }
+
+// RemoteAddr returns the address of the peer.
+func (c *Conn) RemoteAddr() net.Addr { return c.netConn.RemoteAddr() }
+
+// MULPDU returns the largest ULPDU in octets that makes an FPDU of one TCP
+// segment (RFC 5044 §4.5). It follows the stream's segment size.
+func (c *Conn) MULPDU() int { return int(c.mulpdu.Load()) }
+
+// measure brings MULPDU up to date.
+func (c *Conn) measure() {
+	mulpdu := c.fixedMULPDU
+	if mulpdu == 0 {
+		emss := c.stream.MSS()
+		if emss == 0 {
+			emss = c.emss
+		}
+		mulpdu = MULPDU(emss, c.params.SendMarkers)
+	}
+	c.mulpdu.Store(int64(mulpdu))
+}
+
+// CloseWrite ends this end's half of the connection gracefully: the peer gets
+// all that Flush has handed over, then the end of the stream (RFC 5044 §7.2).
+// Receiving goes on.
+func (c *Conn) CloseWrite() error {
+	if err := c.stream.CloseWrite(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return lost(err)
+	}
+	return nil
+}
+
+// Close closes the connection. What Flush has not handed over is lost. A
+// second call has no effect.
+func (c *Conn) Close() error { return c.end(c.stream.Close) }
+
+// Abort resets the connection. A call after Close has no effect.
+func (c *Conn) Abort() error { return c.end(c.stream.Abort) }
+
+func (c *Conn) abortFor(cause *Error) {
+	c.cause.CompareAndSwap(nil, cause)
+	_ = c.Abort() // cause is what there is to tell
+}
+
+func (c *Conn) end(how func() error) error {
+	c.closeOnce.Do(func() {
+		if c.firstFPDU != nil {
+			c.firstFPDU.Stop()
+		}
+		close(c.done)
+		c.closeErr = how()
+	})
+	return c.closeErr
+}
+
+// failure says what an error of the stream means.
+func (c *Conn) failure(err error) error {
+	if cause := c.cause.Load(); cause != nil {
+		return cause
+	}
+	return lost(err)
+}

@@ -1,0 +1,233 @@
+package mpa
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+)
+
+const (
+	arenaSize  = 256 << 10 // octets of a batch that are copied
+	batchLimit = 1 << 20   // octets of a batch
+	pieceLimit = 512       // pieces of a batch
+	gatherMin  = 4 << 10   // octets of payload that are worth a piece of their own
+
+	measureEvery = 64 // flushes between two looks at the segment size
+)
+
+var arenas = sync.Pool{New: func() any { return new([arenaSize]byte) }}
+
+// A batch is a run of FPDUs on its way to the stream: pieces of an arena, which
+// holds headers, trailers and small payloads, and pieces of the ULP's memory.
+// It has an arena only while it is not empty.
+type batch struct {
+	arena    *[arenaSize]byte
+	used     int      // octets of the arena
+	pieces   [][]byte // to be written, in order
+	written  int      // pieces that are out
+	octets   int      // in pieces, not yet out
+	open     bool     // the last piece ends where the arena's used part does
+	flushes  int
+	posted   uint64 // octets since the beginning
+	accepted uint64
+	fpdus    []recorded // not yet recorded; only with a Recorder
+}
+
+// A recorded FPDU lies in the arena and ends at a place in the stream.
+type recorded struct {
+	fpdu []byte
+	end  uint64
+}
+
+// fits reports whether an FPDU can be added that copies and refers to so much.
+func (b *batch) fits(copied, pieces, octets int) bool {
+	return b.octets == 0 || b.used+copied <= arenaSize && len(b.pieces)+pieces <= pieceLimit && b.octets+octets <= batchLimit
+}
+
+// room returns the unused part of the arena, empty, to append to.
+func (b *batch) room() []byte {
+	if b.arena == nil {
+		b.arena = arenas.Get().(*[arenaSize]byte)
+	}
+	return b.arena[b.used:b.used:arenaSize]
+}
+
+// commit adds what was appended to room.
+func (b *batch) commit(p []byte) {
+	b.used += len(p)
+	b.octets += len(p)
+	if b.open {
+		last := &b.pieces[len(b.pieces)-1]
+		*last = b.arena[b.used-len(p)-len(*last) : b.used]
+		return
+	}
+	b.pieces = append(b.pieces, p)
+	b.open = true
+}
+
+// refer adds memory of the ULP.
+func (b *batch) refer(p []byte) {
+	b.octets += len(p)
+	b.pieces = append(b.pieces, p)
+	b.open = false
+}
+
+// wrote takes n octets off the front.
+func (b *batch) wrote(n int) {
+	b.octets -= n
+	b.accepted += uint64(n)
+	for n > 0 {
+		p := &b.pieces[b.written]
+		k := min(n, len(*p))
+		n -= k
+		if *p = (*p)[k:]; len(*p) == 0 {
+			b.written++
+		}
+	}
+	if b.octets == 0 {
+		clear(b.pieces)
+		b.pieces, b.written, b.used, b.open = b.pieces[:0], 0, 0, false
+	}
+}
+
+// done gives the arena of an empty batch back.
+func (b *batch) done() {
+	if b.octets == 0 && b.arena != nil {
+		arenas.Put(b.arena)
+		b.arena = nil
+	}
+}
+
+// Post adds one ULPDU, a header and its payload, to what Flush hands over. It
+// returns false, and takes nothing, while there is no room for it: Flush makes
+// some. The header is copied. Payload that is stable, that is, not changed by
+// anybody until Accepted has passed what Posted returns now, may be sent from
+// where it lies; other payload is copied.
+//
+// A ULPDU longer than MaxMULPDU is an error (RFC 5044 §3).
+func (c *Conn) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
+	n := 0
+	for _, p := range payload {
+		n += len(p)
+	}
+	length := len(header) + n
+	if length > MaxMULPDU {
+		return false, &Error{
+			Code: CodeLocalCatastrophic, Clause: "RFC 5044 §3",
+			Reason: fmt.Sprintf("a ULPDU of %d octets was posted; at most %d are allowed", length, MaxMULPDU),
+		}
+	}
+	gather := stable && n >= gatherMin && !c.framer.Markers && c.recorder == nil
+	total, pieces := c.framer.FPDULen(length), 1
+	copied := total
+	if gather {
+		copied, pieces = total-n, len(payload)+2
+	}
+	if !c.out.fits(copied, pieces, total) {
+		return false, nil
+	}
+	if gather {
+		c.gather(header, payload, length)
+	} else {
+		c.copyIn(header, payload)
+	}
+	c.out.posted += uint64(total)
+	if c.recorder != nil {
+		last := c.out.pieces[len(c.out.pieces)-1]
+		c.out.fpdus = append(c.out.fpdus, recorded{last[len(last)-total:], c.out.posted})
+	}
+	return true, nil
+}
+
+// copyIn makes the FPDU in the arena.
+func (c *Conn) copyIn(header []byte, payload [][]byte) {
+	b := c.out.room()
+	if len(payload) == 1 {
+		b, _ = c.framer.AppendFPDU(b, header, payload[0]) // its length is checked
+	} else {
+		pieces := make([][]byte, 0, 8)
+		b, _ = c.framer.AppendFPDU(b, append(append(pieces, header), payload...)...)
+	}
+	c.out.commit(b)
+}
+
+// gather leaves the payload where it lies.
+func (c *Conn) gather(header []byte, payload [][]byte, length int) {
+	b := binary.BigEndian.AppendUint16(c.out.room(), uint16(length))
+	b = append(b, header...)
+	crc := c.framer.checksum(b)
+	c.out.commit(b)
+	for _, p := range payload {
+		if len(p) > 0 {
+			c.out.refer(p)
+			if c.framer.CRC {
+				crc = UpdateCRC(crc, p)
+			}
+		}
+	}
+	b = append(c.out.room(), zeroPad[:padLen(length)]...)
+	if c.framer.CRC {
+		crc = UpdateCRC(crc, b)
+	}
+	c.out.commit(appendCRC(b, crc))
+}
+
+// Posted returns how many octets Post has taken since the beginning.
+func (c *Conn) Posted() uint64 { return c.out.posted }
+
+// Accepted returns how many of the octets posted the stream has taken. Those
+// are transferred reliably, or the connection fails (RFC 5041 §3 rule 3).
+func (c *Conn) Accepted() uint64 { return c.out.accepted }
+
+// Flush hands what was posted to the stream and reports whether all of it is
+// out. Without wait it stops when the stream is full; with wait, it waits then
+// until it can do at least something.
+//
+// A Responder holds everything back until it has received the Initiator's
+// first FPDU (RFC 5044 §7.1.2 rule 4).
+func (c *Conn) Flush(wait bool) (bool, error) {
+	if c.out.octets == 0 {
+		return true, nil
+	}
+	select {
+	case <-c.opened:
+	default:
+		if !wait {
+			return false, nil
+		}
+		select {
+		case <-c.opened:
+		case <-c.done:
+		}
+	}
+	if c.out.flushes++; c.out.flushes%measureEvery == 0 {
+		c.measure()
+	}
+	for c.out.octets > 0 {
+		n, err := c.stream.Writev(c.out.pieces[c.out.written:], wait)
+		wait = false // something is done
+		c.out.wrote(n)
+		c.recordSent()
+		if err != nil {
+			return false, c.failure(err)
+		}
+		if n == 0 {
+			return false, nil
+		}
+	}
+	c.out.done()
+	return true, nil
+}
+
+// recordSent records the FPDUs that are out wholly.
+func (c *Conn) recordSent() {
+	if c.recorder == nil {
+		return
+	}
+	n := 0
+	for n < len(c.out.fpdus) && c.out.fpdus[n].end <= c.out.accepted {
+		c.recorder.Sent(c.out.fpdus[n].fpdu)
+		n++
+	}
+	c.out.fpdus = append(c.out.fpdus[:0], c.out.fpdus[n:]...)
+}
