@@ -1,0 +1,261 @@
+package ddp
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Buffer is an untagged buffer.
+type Buffer interface {
+	// Len returns the size of the buffer in octets.
+	Len() uint64
+	// Place copies p to offset off. The range lies inside the buffer.
+	Place(off uint32, p []byte) error
+}
+
+// A Receiver is the ULP at the Data Sink.
+//
+// What is placed is checked before. Delivery is in the sender's order, whatever
+// the order of placement. An error that a method returns ends the stream's
+// reception; it reaches the caller of Stream.Receive with header and length of
+// the segment.
+type Receiver interface {
+	// PlaceTagged carries out the checks of RFC 5041 §7.1 on the STag, the TO
+	// and the length of a tagged segment that is not empty, and places it.
+	PlaceTagged(h *TaggedHeader, payload []byte) error
+
+	// Buffer returns the buffer of a message of a queue: ahead 0 is the oldest
+	// one that has not been delivered, and so on. It returns nil if there is
+	// none.
+	Buffer(h *UntaggedHeader, ahead uint32) Buffer
+	// Admit judges the ULP's part of an untagged header before the payload is
+	// placed.
+	Admit(h *UntaggedHeader) error
+
+	// DeliverTagged is told of each tagged segment, in order; the message ends
+	// with the one that has the Last flag. n is the length of its payload.
+	DeliverTagged(h *TaggedHeader, n int) error
+	// DeliverUntagged delivers a message with the header of its last segment
+	// and the length of the message in octets.
+	DeliverUntagged(h *UntaggedHeader, length uint32) error
+}
+
+// DefaultWindow is how many segments an LLP may be ahead of the first one that
+// is missing.
+const DefaultWindow = 4096
+
+// A Sink is the receiving half of a DDP stream (RFC 5041 §5.3, §5.4, §7.1). It
+// is not safe for concurrent use.
+type Sink struct {
+	ulp    Receiver
+	queues []queue
+	window uint64
+
+	next    uint64             // order of the next segment to deliver
+	waiting map[uint64]arrival // placed, but not yet in turn
+	err     error              // the first error, with which reception ended
+	ended   bool               // the peer has torn down its half
+
+	// What is at work, here so that passing it to the ULP allocates nothing.
+	seg  Segment
+	turn arrival
+}
+
+// A queue is what the sink knows of one queue of untagged buffers.
+type queue struct {
+	first   uint32 // MSN of the oldest message that is not delivered
+	covered extent // of that message, as far as it is in turn
+}
+
+// An arrival is a segment that was placed, without its payload.
+type arrival struct {
+	tagged   TaggedHeader
+	untagged UntaggedHeader
+	n        int
+}
+
+func newSink(ulp Receiver, queues int) Sink {
+	s := Sink{ulp: ulp, queues: make([]queue, queues), window: DefaultWindow}
+	for i := range s.queues {
+		s.queues[i].first = 1
+	}
+	return s
+}
+
+// Segment takes one segment from the LLP. After the first error it silently
+// drops what comes (RFC 5041 §7.1).
+func (s *Sink) Segment(b []byte, order uint64) {
+	if s.err != nil {
+		return
+	}
+	if s.ended {
+		s.err = &Error{
+			Code: CodeLocalCatastrophic, Clause: "RFC 5041 §6.2.1", SegmentLen: len(b),
+			Reason: "a segment came after the peer had torn the stream down gracefully",
+		}
+		return
+	}
+	var err error
+	if s.seg, err = ParseSegment(b); err == nil {
+		err = s.take(&s.seg, order)
+	}
+	if err != nil {
+		s.err = describe(err, &s.seg, b)
+	}
+	s.seg.Payload = nil
+}
+
+// take places a segment and delivers what is in turn then.
+func (s *Sink) take(seg *Segment, order uint64) error {
+	if order < s.next {
+		return nil // an LLP that repeats a segment breaks §3 rule 11; it is delivered once
+	}
+	if order-s.next > s.window {
+		return &Error{
+			Code: CodeLocalCatastrophic, Clause: "RFC 5041 §3",
+			Reason: fmt.Sprintf("a segment came %d segments early; at most %d are kept track of", order-s.next, s.window),
+		}
+	}
+	if err := s.place(seg, order == s.next); err != nil {
+		return err
+	}
+	s.turn = arrival{seg.Tagged, seg.Untagged, len(seg.Payload)}
+	if order != s.next {
+		if s.waiting == nil {
+			s.waiting = make(map[uint64]arrival)
+		}
+		s.waiting[order] = s.turn
+		return nil
+	}
+	for {
+		s.next++
+		if err := s.deliver(&s.turn); err != nil || len(s.waiting) == 0 {
+			return err
+		}
+		var ok bool
+		if s.turn, ok = s.waiting[s.next]; !ok {
+			return nil
+		}
+		delete(s.waiting, s.next)
+	}
+}
+
+// place validates a segment and places its payload.
+func (s *Sink) place(seg *Segment, inTurn bool) error {
+	if v := seg.Control.Version(); v != Version {
+		code := CodeUntaggedVersion
+		if seg.Control.Tagged() {
+			code = CodeTaggedVersion
+		}
+		return &Error{Code: code, Clause: "RFC 5041 §4.1", Reason: fmt.Sprintf("DV is %d; it must be %d", v, Version)}
+	}
+	if !seg.Control.Tagged() {
+		return s.placeUntagged(&seg.Untagged, seg.Payload, inTurn)
+	}
+	if len(seg.Payload) == 0 {
+		return nil // "STag and TO fields MUST NOT be checked": §5.2
+	}
+	return s.ulp.PlaceTagged(&seg.Tagged, seg.Payload)
+}
+
+// placeUntagged runs the checks of RFC 5041 §7.1 in their order.
+func (s *Sink) placeUntagged(h *UntaggedHeader, payload []byte, inTurn bool) error {
+	fail := func(code Code, format string, args ...any) error {
+		return &Error{Code: code, Clause: "RFC 5041 §7.1", Reason: fmt.Sprintf(format, args...)}
+	}
+	// 1. The QN is valid for this stream.
+	if h.QN >= uint32(len(s.queues)) {
+		return fail(CodeInvalidQN, "queue %d does not exist: there are %d", h.QN, len(s.queues))
+	}
+	q := &s.queues[h.QN]
+	// 2. QN and MSN have a buffer. A message that was delivered had one: that
+	// the buffer is gone is for check 5 to say.
+	ahead := h.MSN - q.first
+	delivered := int32(ahead) < 0
+	var buf Buffer
+	if !delivered {
+		if buf = s.ulp.Buffer(h, ahead); buf == nil {
+			return fail(CodeMSNNoBuffer, "no buffer is posted to queue %d for MSN %d; the oldest open one is %d", h.QN, h.MSN, q.first)
+		}
+		// 3. MO and 4. MO + length are within the buffer.
+		switch size, n := buf.Len(), uint64(len(payload)); {
+		case n == 0: // judged for non-empty segments only
+		case uint64(h.MO) > size:
+			return fail(CodeInvalidMO, "MO %d lies outside a buffer of %d octets", h.MO, size)
+		case n > size-uint64(h.MO):
+			return fail(CodeMessageTooLong, "%d octets at MO %d exceed a buffer of %d octets", n, h.MO, size)
+		}
+	}
+	// 5. The MSN is in the range of the available buffers; and a segment that is
+	// in turn belongs to the oldest open message.
+	if delivered || inTurn && ahead != 0 {
+		return fail(CodeMSNRange, "MSN %d came on queue %d where %d is in turn", h.MSN, h.QN, q.first)
+	}
+	if err := s.ulp.Admit(h); err != nil {
+		return err
+	}
+	if len(payload) == 0 {
+		return nil
+	}
+	return buf.Place(h.MO, payload)
+}
+
+// deliver takes a segment whose predecessors have all been through here.
+func (s *Sink) deliver(a *arrival) error {
+	if a.tagged.Control.Tagged() {
+		return s.ulp.DeliverTagged(&a.tagged, a.n)
+	}
+	h := &a.untagged
+	q := &s.queues[h.QN]
+	if h.MSN != q.first {
+		return &Error{
+			Code: CodeMSNRange, Clause: "RFC 5041 §4.3",
+			Reason: fmt.Sprintf("MSN %d was sent on queue %d where %d is in turn", h.MSN, h.QN, q.first),
+		}
+	}
+	end := uint64(h.MO) + uint64(a.n)
+	if !q.covered.add(uint64(h.MO), end) {
+		return badMO(h, "too many gaps in a message")
+	}
+	if !h.Control.Last() {
+		return nil
+	}
+	// Delivered "if and only if … all … have been Placed" (§5.4), and the last
+	// segment "MUST carry the highest MO" (§4.1).
+	if !q.covered.is(end) {
+		return badMO(h, fmt.Sprintf("the message ends at octet %d, but its segments cover something else", end))
+	}
+	q.covered.reset()
+	q.first++ // modulo 2^32
+	return s.ulp.DeliverUntagged(h, uint32(end))
+}
+
+func badMO(h *UntaggedHeader, reason string) error {
+	return &Error{Code: CodeInvalidMO, Clause: "RFC 5041 §5.4", Reason: fmt.Sprintf("queue %d, MSN %d, MO %d: %s", h.QN, h.MSN, h.MO, reason)}
+}
+
+// describe adds to an error what a Terminate message tells of the segment.
+func describe(err error, seg *Segment, b []byte) error {
+	var e *Error
+	if errors.As(err, &e) {
+		if e.SegmentLen = len(b); e.Code != CodeLocalCatastrophic {
+			e.Header = append([]byte(nil), b[:seg.HeaderLen()]...)
+		}
+		return err
+	}
+	return &SegmentError{Header: append([]byte(nil), b[:min(seg.HeaderLen(), len(b))]...), SegmentLen: len(b), Err: err}
+}
+
+// A SegmentError is an error that the ULP found in a segment or message, with
+// the DDP header of the segment and its length.
+type SegmentError struct {
+	Header     []byte
+	SegmentLen int
+	Err        error
+}
+
+// Error is that of the ULP.
+func (e *SegmentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the ULP's error.
+func (e *SegmentError) Unwrap() error { return e.Err }

@@ -1,0 +1,66 @@
+package ddp
+
+import (
+	"errors"
+	"io"
+)
+
+// A Stream is a DDP stream over an LLP: a Source and a Sink. One goroutine at a
+// time may use the Source while another one receives.
+//
+// DDP does not tear a stream down by itself (RFC 5041 §6.2): Receive says what
+// has happened, and the ULP says CloseWrite, Close or Abort.
+type Stream struct {
+	Source
+	sink  Sink
+	llp   LLP
+	place func(segment []byte, order uint64)
+}
+
+// NewStream returns a stream with that many queues of untagged buffers in each
+// direction.
+func NewStream(llp LLP, ulp Receiver, queues int) *Stream {
+	s := &Stream{Source: newSource(llp, queues), sink: newSink(ulp, queues), llp: llp}
+	s.place = s.sink.Segment // made once, so that nothing is allocated per call
+	return s
+}
+
+// Receive waits for segments, places them and delivers what is complete. It
+// returns nil when it has done something, and otherwise why it has not:
+//
+//   - an *Error, or a *SegmentError with an error of the ULP: the peer broke a
+//     rule. It is returned once; later calls silently drop what comes. Messages
+//     can still be sent, so that the ULP can tell the peer (§7.1).
+//   - an error of the LLP. If it wraps io.EOF, the peer has torn down its half
+//     of the stream gracefully, and sending goes on (§6.2.1).
+func (s *Stream) Receive() error {
+	failed := s.sink.err != nil
+	err := s.llp.Receive(s.place)
+	if !failed && s.sink.err != nil {
+		if s.sink.ended { // "MUST cause the DDP Stream to be abortively torn down": §6.2.1
+			_ = s.llp.Abort() // the sink's error is what there is to tell
+		}
+		return s.sink.err
+	}
+	if errors.Is(err, io.EOF) {
+		s.sink.ended = true
+	}
+	return err
+}
+
+// Discard drops what the peer still sends, until it ends the stream.
+func (s *Stream) Discard() error { return s.llp.Discard() }
+
+// CloseWrite tears this end's half of the stream down gracefully: no message
+// may begin any more, and the LLP ends the half behind what it has accepted
+// (RFC 5041 §6.2.1).
+func (s *Stream) CloseWrite() error {
+	s.Source.Close()
+	return s.llp.CloseWrite()
+}
+
+// Close closes the LLP stream.
+func (s *Stream) Close() error { return s.llp.Close() }
+
+// Abort tears the stream down abortively (RFC 5041 §6.2.2).
+func (s *Stream) Abort() error { return s.llp.Abort() }
