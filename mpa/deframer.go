@@ -68,6 +68,11 @@ func (d *Deframer) Next(b []byte) (ulpdu []byte, n int, err error) {
 	return ulpdu[:length:length], total, nil
 }
 
+// Skip tells d that the next n octets of the stream, FPDUs and markers, are not
+// at hand, as a capture may lack some. The octets behind them must begin an
+// FPDU, or the marker before one.
+func (d *Deframer) Skip(n int) { d.clock = d.clock.after(n) }
+
 // checkMarkers compares each marker in fpdu with where the FPDU began.
 func (d *Deframer) checkMarkers(fpdu []byte, lead int) error {
 	if lead > 0 {

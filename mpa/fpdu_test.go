@@ -352,3 +352,23 @@ func BenchmarkDeframer(b *testing.B) {
 		}
 	}
 }
+
+func TestDeframerGoesOnBehindWhatItSkipped(t *testing.T) {
+	for _, markers := range []bool{false, true} {
+		ulpdus, stream := fpduStream(11, true, markers, 40, 1500)
+		whole, skipping := Deframer{CRC: true, Markers: markers}, Deframer{CRC: true, Markers: markers}
+		b := stream
+		for i := range ulpdus {
+			n := whole.FPDULen(b)
+			if i%3 == 1 {
+				skipping.Skip(n)
+			} else if got, _, err := skipping.Next(bytes.Clone(b)); err != nil || !bytes.Equal(got, ulpdus[i]) {
+				t.Fatalf("markers=%t: FPDU %d: %v", markers, i, err)
+			}
+			if _, _, err := whole.Next(b); err != nil {
+				t.Fatal(err)
+			}
+			b = b[n:]
+		}
+	}
+}
