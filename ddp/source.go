@@ -48,6 +48,10 @@ func (m *Message) Reset() { *m = Message{} }
 // Sent returns how many octets of the message have been posted to the LLP.
 func (m *Message) Sent() uint32 { return m.sent }
 
+// MSN returns the message sequence number of an untagged message that has been
+// begun.
+func (m *Message) MSN() uint32 { return m.msn }
+
 // ErrClosed says that a message was submitted after the ULP had asked for a
 // graceful teardown (RFC 5041 §6.2.1).
 var ErrClosed = errors.New("ddp: the stream is being torn down: nothing more can be sent")
