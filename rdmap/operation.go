@@ -1,0 +1,79 @@
+package rdmap
+
+import (
+	"urnic/ddp"
+	"urnic/stag"
+)
+
+// An Operation is an RDMA operation as the ULP submits it (RFC 5040 §3.2,
+// RFC 7306 §6.1). It must stay as it is until it has completed: a Send, a Write
+// or Immediate Data when the LLP has accepted the position that
+// Submitter.Submitted was told, a Read or an atomic with Handler.Completed.
+type Operation struct {
+	// Op is the message that begins the operation: a Send message type,
+	// OpWrite, OpReadRequest, OpImmediate, OpImmediateSE or OpAtomicRequest.
+	Op Opcode
+
+	// Length is the number of octets to send or to read, and Payload where
+	// those to send come from. Both are zero for Immediate Data and atomics.
+	Length  uint64
+	Payload ddp.Payload
+
+	// STag and TO name the peer's memory of a Write, a Read or an atomic.
+	STag stag.STag
+	TO   uint64
+
+	// SinkSTag and SinkTO name where the octets of a Read go. It takes the
+	// right of local write only: nobody but the Response of this Read gets in.
+	SinkSTag stag.STag
+	SinkTO   uint64
+
+	Invalidate stag.STag     // of a Send with Invalidate
+	Immediate  Immediate     // of Immediate Data
+	Atomic     AtomicRequest // of an atomic: operation, data and masks
+	Original   uint64        // result of an atomic: what the target held
+
+	received uint32 // octets of the Read's Response that are in turn
+}
+
+// isRead reports whether o waits for a response of the peer.
+func (o *Operation) isRead() bool { return o.Op == OpReadRequest || o.Op == OpAtomicRequest }
+
+// A Delivery is a message that is delivered to the ULP, into the oldest receive
+// buffer.
+type Delivery struct {
+	Op          Opcode // a Send message type or Immediate Data
+	Length      uint32 // octets
+	Invalidated stag.STag
+}
+
+// A Submitter gives a Stream the operations to send. Its methods are called by
+// Transmit only.
+type Submitter interface {
+	// Next returns the operation to begin now, or nil. A Read or an atomic may
+	// be begun only if Stream.MayRead says so.
+	Next() *Operation
+	// Submitted is told that all of the operation's message has been posted.
+	// It will be transferred once the LLP has accepted position.
+	Submitted(o *Operation, position uint64)
+	// Failed is told that the message could not be made, for a reason of the
+	// ULP's own memory. The stream ends with a Terminate in place of it.
+	Failed(o *Operation, err error)
+}
+
+// A Handler is the ULP as far as it receives. Its methods are called by
+// Receive; Wake also by others.
+type Handler interface {
+	// ReceiveBuffer returns a receive buffer: ahead 0 is the oldest one in use,
+	// and so on; nil if there is none. Immediate Data goes into a buffer of
+	// ImmediateLen octets beside the one that it consumes.
+	ReceiveBuffer(ahead uint32, immediate bool) ddp.Buffer
+	// Deliver completes the oldest receive buffer.
+	Deliver(d Delivery) error
+	// Completed is told that the response of a Read or an atomic is there.
+	Completed(o *Operation) error
+	// Terminated is told what the peer's Terminate says. The stream is over.
+	Terminated(t Terminate)
+	// Wake is told that Transmit has something to do.
+	Wake()
+}

@@ -1,0 +1,64 @@
+package rdmap
+
+import (
+	"errors"
+
+	"urnic/ddp"
+	"urnic/stag"
+)
+
+// protectionError says what a failed access means as an error of RDMAP: for
+// the source of a Read, the target of an atomic (RFC 5040 §7.2).
+func protectionError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	e = &Error{Code: CodeProtectionUnspecified, Clause: "RFC 5040 §7.2", Err: err}
+	var access *stag.AccessError
+	if errors.As(err, &access) {
+		switch access.Violation {
+		case stag.InvalidSTag:
+			e.Code = CodeInvalidSTag
+		case stag.NotAssociated:
+			e.Code = CodeSTagNotAssociated
+		case stag.NoRights:
+			e.Code = CodeAccessRights
+		case stag.OutOfBounds:
+			e.Code = CodeBaseBounds
+		case stag.Wrap:
+			e.Code = CodeTOWrap
+		}
+	}
+	return e
+}
+
+// placementError says what a failed access means as an error of DDP: for the
+// sink of a Write or a Read Response (RFC 5041 §7.1).
+func placementError(err error) error {
+	e := &ddp.Error{Code: ddp.CodeInvalidSTag, Clause: "RFC 5041 §7.1", Err: err}
+	var access *stag.AccessError
+	if errors.As(err, &access) {
+		switch access.Violation {
+		case stag.InvalidSTag:
+		case stag.NotAssociated, stag.NoRights: // there is no code for missing rights
+			e.Code = ddp.CodeSTagNotAssociated
+		case stag.OutOfBounds:
+			e.Code = ddp.CodeBaseBounds
+		case stag.Wrap:
+			e.Code = ddp.CodeTOWrap
+		}
+	}
+	return e
+}
+
+// invalidationError says what it means that an STag could not be invalidated
+// (RFC 5040 §5.3, §7.2).
+func invalidationError(err error) *Error {
+	e := &Error{Code: CodeCannotInvalidate, Clause: "RFC 5040 §5.3", Err: err}
+	var access *stag.AccessError
+	if errors.As(err, &access) && access.Violation == stag.InvalidSTag {
+		e.Code, e.Clause = CodeInvalidSTag, "RFC 5040 §7.2"
+	}
+	return e
+}

@@ -1,0 +1,166 @@
+package rdmap
+
+import (
+	"sync"
+
+	"urnic/ddp"
+)
+
+// A ring is a first-in first-out queue of bounded length.
+type ring[T any] struct {
+	slots []T
+	head  int
+	n     int
+}
+
+func newRing[T any](size int) ring[T] { return ring[T]{slots: make([]T, size)} }
+
+func (r *ring[T]) full() bool { return r.n == len(r.slots) }
+
+// at returns the i-th oldest element.
+func (r *ring[T]) at(i int) *T { return &r.slots[(r.head+i)%len(r.slots)] }
+
+func (r *ring[T]) push(v T) {
+	*r.at(r.n) = v
+	r.n++
+}
+
+func (r *ring[T]) pop() {
+	var zero T
+	*r.at(0) = zero
+	r.head = (r.head + 1) % len(r.slots)
+	r.n--
+}
+
+// An inbound is a Read Request or an Atomic Request of the peer that waits for
+// its response (an entry of the IRQ).
+type inbound struct {
+	op         Opcode
+	read       ReadRequest
+	atomic     AtomicRequest
+	header     [ddp.UntaggedHeaderLen]byte // of the request, for a Terminate
+	segmentLen int
+}
+
+// An outbound is a Read or an atomic of this side that waits for the peer's
+// response (an entry of the ORQ). The Read that is an RTR has no Operation.
+type outbound struct {
+	op        *Operation
+	requestID uint32
+}
+
+func (o *outbound) isAtomic() bool { return o.op != nil && o.op.Op == OpAtomicRequest }
+
+// depths is the bookkeeping of Reads and atomics in both directions. The
+// transmitter and the receiver share it.
+type depths struct {
+	mu      sync.Mutex
+	ird     int
+	irq     ring[inbound]
+	ord     int // the ORQ has a place more if an RTR Read needs one
+	orq     ring[outbound]
+	atomics int // in the ORQ
+	lastID  uint32
+}
+
+func newDepths(ird, ord int, rtrRead bool) *depths {
+	d := &depths{ird: ird, ord: ord, irq: newRing[inbound](ird)}
+	if rtrRead {
+		ord = max(ord, 1)
+	}
+	d.orq = newRing[outbound](ord)
+	return d
+}
+
+// free returns how many requests of the peer there is room for.
+func (d *depths) free() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ird - d.irq.n
+}
+
+// outstandingAtomics returns how many Atomic Responses may come.
+func (d *depths) outstandingAtomics() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.atomics
+}
+
+func (d *depths) pushInbound(in inbound) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.irq.push(in)
+}
+
+// firstInbound returns the oldest request that waits for its response.
+func (d *depths) firstInbound() (*inbound, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.irq.n == 0 {
+		return nil, false
+	}
+	return d.irq.at(0), true
+}
+
+func (d *depths) popInbound() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.irq.pop()
+}
+
+// mayRead reports whether a Read or atomic can be begun (RFC 5040 §6.1: "MUST
+// NOT exceed the maximum number of outstanding, outbound RDMA Read Requests").
+func (d *depths) mayRead() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.orq.n < d.ord
+}
+
+func (d *depths) pushOutbound(op *Operation) (requestID uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lastID++
+	d.orq.push(outbound{op: op, requestID: d.lastID})
+	if op != nil && op.Op == OpAtomicRequest {
+		d.atomics++
+	}
+	return d.lastID
+}
+
+// firstOutbound returns the oldest request that waits for its response.
+func (d *depths) firstOutbound() (outbound, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.orq.n == 0 {
+		return outbound{}, false
+	}
+	return *d.orq.at(0), true
+}
+
+func (d *depths) popOutbound() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.orq.at(0).isAtomic() {
+		d.atomics--
+	}
+	d.orq.pop()
+}
+
+// sinkOf finds the Read whose Response a segment of n octets belongs to: one
+// that is outstanding, with this sink and range. An LLP may bring segments
+// early, so that it need not be the oldest one.
+func (d *depths) sinkOf(h *ddp.TaggedHeader, n int) (found, any bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.orq.n {
+		o := d.orq.at(i).op
+		if o == nil || o.Op != OpReadRequest {
+			continue
+		}
+		any = true
+		if o.SinkSTag == h.STag && h.TO >= o.SinkTO && h.TO-o.SinkTO <= o.Length && uint64(n) <= o.Length-(h.TO-o.SinkTO) {
+			return true, true
+		}
+	}
+	return false, any
+}

@@ -1,0 +1,128 @@
+package rdmap
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"urnic/ddp"
+	"urnic/mpa"
+	"urnic/stag"
+)
+
+// Config says what an RDMAP stream has to work with.
+type Config struct {
+	Memory *stag.Table // in which STags are looked up
+	Scope  stag.Scope  // as whom the stream uses them
+
+	// IRD and ORD are how many Reads and atomics of the peer, and of this side,
+	// may be outstanding (RFC 5040 §6.1).
+	IRD, ORD int
+
+	// SendRTR, if not zero, is the ready-to-receive indication that opens the
+	// stream; ExpectRTR are those of which the peer must send one first
+	// (RFC 6581 §9.2). They are the provider's affair: the ULP sees nothing.
+	SendRTR, ExpectRTR mpa.RTR
+
+	Trace func(Trace) // sees each message, if not nil
+}
+
+// A Stream is an RDMAP stream over an LLP. One goroutine at a time may transmit
+// (Transmit and the LLP's sending methods) while another one receives (Receive,
+// Discard). Fail, MayRead, Stats and Abort may be called from anywhere.
+type Stream struct {
+	cfg     Config
+	ulp     Handler
+	llp     ddp.LLP
+	ddp     *ddp.Stream
+	depths  *depths
+	counts  counts
+	sending sending
+	intake  intake
+
+	// terminate is the error that the peer is to be told of: the first one
+	// (RFC 5040 §7.1 rule 4). closed is set when no message may follow any more.
+	terminate atomic.Pointer[Error]
+	closed    atomic.Bool
+}
+
+// NewStream returns a stream in RDMA mode over an LLP.
+func NewStream(llp ddp.LLP, ulp Handler, cfg Config) *Stream {
+	s := &Stream{cfg: cfg, ulp: ulp, llp: llp, depths: newDepths(cfg.IRD, cfg.ORD, cfg.SendRTR == mpa.RTRRead)}
+	s.ddp = ddp.NewStream(llp, (*receiver)(s), NumQueues)
+	s.sending.rtr = cfg.SendRTR
+	s.intake.init(cfg)
+	return s
+}
+
+// MayRead reports whether a Read or an atomic can be begun without exceeding
+// ORD.
+func (s *Stream) MayRead() bool { return s.depths.mayRead() }
+
+// Outstanding returns how many Reads and atomics of this side wait for their
+// responses.
+func (s *Stream) Outstanding() int {
+	s.depths.mu.Lock()
+	defer s.depths.mu.Unlock()
+	return s.depths.orq.n
+}
+
+// Answering returns how many Reads and atomics of the peer wait for their
+// responses.
+func (s *Stream) Answering() int {
+	s.depths.mu.Lock()
+	defer s.depths.mu.Unlock()
+	return s.depths.irq.n
+}
+
+// Fail ends the stream for an error that this side has found: Transmit sends a
+// Terminate for it, if no other error came first and the peer has not sent one
+// (RFC 5040 §7.1). It reports whether it was the first.
+func (s *Stream) Fail(e *Error) bool {
+	if s.closed.Load() || !s.terminate.CompareAndSwap(nil, e) {
+		return false
+	}
+	s.ulp.Wake()
+	return true
+}
+
+// Receive waits for segments, and places and delivers what they carry. It
+// returns nil when it has done something. An *Error says which rule the peer
+// broke: the caller passes it to Fail, so that the peer is told. Other errors
+// are those of the LLP: the stream is lost, or, if one wraps io.EOF, the peer
+// has ended its half.
+func (s *Stream) Receive() error {
+	err := s.ddp.Receive()
+	if err == nil {
+		return nil
+	}
+	var seg *ddp.SegmentError
+	if e := (*Error)(nil); errors.As(err, &e) {
+		if errors.As(err, &seg) {
+			e.Header, e.SegmentLen = seg.Header, seg.SegmentLen
+		}
+		return e
+	}
+	if errors.As(err, &seg) { // an error of the ULP without a code
+		return &Error{Code: CodeStreamCatastrophic, Clause: "RFC 5040 §7.1", Header: seg.Header, SegmentLen: seg.SegmentLen, Err: seg.Err}
+	}
+	if e := (*ddp.Error)(nil); errors.As(err, &e) {
+		return &Error{Code: TermCode(e.TermWord()), Clause: e.Clause, Header: e.Header, SegmentLen: e.SegmentLen, Err: err}
+	}
+	if e := (*mpa.Error)(nil); errors.As(err, &e) && (e.Code == mpa.CodeCRC || e.Code == mpa.CodeMarker) {
+		// The stream still works in the other direction (RFC 5044 §8).
+		return &Error{Code: TermCode(e.TermWord()), Clause: e.Clause, Err: err}
+	}
+	return err
+}
+
+// Discard drops what the peer still sends, until it ends the stream.
+func (s *Stream) Discard() error { return s.ddp.Discard() }
+
+// CloseWrite ends this side's half of the stream gracefully.
+func (s *Stream) CloseWrite() error { return s.ddp.CloseWrite() }
+
+// Close closes the LLP stream.
+func (s *Stream) Close() error { return s.ddp.Close() }
+
+// Abort tears the stream down at once.
+func (s *Stream) Abort() error { return s.ddp.Abort() }

@@ -1,0 +1,362 @@
+package rdmap
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+
+	"urnic/ddp"
+	"urnic/mpa"
+	"urnic/stag"
+)
+
+// intake is the receiver's state.
+type intake struct {
+	expectRTR mpa.RTR // the peer's first message must be one of these
+
+	requests   []slot // of queue 1, by MSN
+	responses  []slot // of queue 3, by MSN
+	terminate  slot
+	terminated bool // the peer's Terminate is in
+	empty      slot // of the Send that is an RTR
+
+	tagged taggedMessage // the one in turn
+}
+
+// A slot is an untagged buffer of RDMAP's own.
+type slot struct {
+	size int
+	b    [max(AtomicRequestLen, MaxTerminateLen)]byte
+}
+
+// Len implements ddp.Buffer.
+func (b *slot) Len() uint64 { return uint64(b.size) }
+
+// Place implements ddp.Buffer.
+func (b *slot) Place(off uint32, p []byte) error {
+	copy(b.b[off:b.size], p)
+	return nil
+}
+
+func (in *intake) init(cfg Config) {
+	in.expectRTR = cfg.ExpectRTR
+	slots := func(n, size int) []slot {
+		s := make([]slot, n)
+		for i := range s {
+			s[i].size = size
+		}
+		return s
+	}
+	in.requests = slots(cfg.IRD, AtomicRequestLen)
+	in.responses = slots(cfg.ORD, AtomicResponseLen)
+	in.terminate.size = MaxTerminateLen
+}
+
+// receiver is a Stream as DDP's sink sees it.
+type receiver Stream
+
+// PlaceTagged implements ddp.Receiver. DDP's checks come before those of the
+// opcode and the version (RFC 5040 §7.2).
+func (r *receiver) PlaceTagged(h *ddp.TaggedHeader, payload []byte) error {
+	c, n := Control(h.RsvdULP), uint64(len(payload))
+	need := stag.RemoteWrite
+	if c.Opcode() == OpReadResponse {
+		found, outstanding := r.depths.sinkOf(h, len(payload))
+		if !found {
+			return r.stray(h, n, outstanding)
+		}
+		need = stag.LocalWrite
+	}
+	pin, err := r.cfg.Memory.Acquire(h.STag, r.cfg.Scope, need, h.TO, n)
+	if err != nil {
+		return placementError(err)
+	}
+	defer pin.Release()
+	if err := admit(c, true, 0); err != nil {
+		return err
+	}
+	copy(pin.Bytes(), payload)
+	return nil
+}
+
+// stray says what is wrong with a Read Response that no outstanding Read of
+// this side asked for (RFC 5040 §5.2.2 allows to check that).
+func (r *receiver) stray(h *ddp.TaggedHeader, n uint64, outstanding bool) error {
+	if err := r.cfg.Memory.Check(h.STag, r.cfg.Scope, 0, h.TO, n); err != nil {
+		return placementError(err)
+	}
+	if !outstanding {
+		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5040 §5.2", Reason: "a Read Response came while no Read is outstanding"}
+	}
+	return &ddp.Error{
+		Code: ddp.CodeBaseBounds, Clause: "RFC 5040 §5.2.2",
+		Reason: fmt.Sprintf("a Read Response of %d octets for %v+0x%x is not what an outstanding Read asked for", n, h.STag, h.TO),
+	}
+}
+
+// admit judges opcode and version (RFC 5040 §7.2 rules 2 and 3).
+func admit(c Control, tagged bool, qn uint32) error {
+	op := c.Opcode()
+	if !op.Valid() || op.Tagged() != tagged || !tagged && op.Queue() != qn {
+		where := "in a tagged message"
+		if !tagged {
+			where = fmt.Sprintf("on queue %d", qn)
+		}
+		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5040 §7.2", Reason: fmt.Sprintf("%v %s", op, where)}
+	}
+	if !c.ValidVersion() {
+		return &Error{Code: CodeInvalidVersion, Clause: "RFC 5040 §7.2", Reason: fmt.Sprintf("RDMAP version %d in a %v", c.Version(), op)}
+	}
+	return nil
+}
+
+// Admit implements ddp.Receiver.
+func (r *receiver) Admit(h *ddp.UntaggedHeader) error {
+	return admit(Control(h.RsvdULP[0]), false, h.QN)
+}
+
+// Buffer implements ddp.Receiver.
+func (r *receiver) Buffer(h *ddp.UntaggedHeader, ahead uint32) ddp.Buffer {
+	in := &r.intake
+	op := Control(h.RsvdULP[0]).Opcode()
+	switch h.QN {
+	case QueueSend:
+		if in.expectRTR != 0 && op == OpSend {
+			return &in.empty // the provider's: no buffer of the ULP is consumed
+		}
+		return r.ulp.ReceiveBuffer(ahead, op == OpImmediate || op == OpImmediateSE)
+	case QueueReadRequest:
+		if free := r.depths.free(); free > 0 && ahead < uint32(free) {
+			return &in.requests[h.MSN%uint32(len(in.requests))]
+		}
+	case QueueTerminate:
+		// "MUST guarantee placement of a single Terminate Message": RFC 5040 §5.4
+		if ahead == 0 && !in.terminated {
+			return &in.terminate
+		}
+	case QueueAtomicResponse:
+		if ahead < uint32(r.depths.outstandingAtomics()) {
+			return &in.responses[h.MSN%uint32(len(in.responses))]
+		}
+	}
+	return nil
+}
+
+// expected checks the first message of a peer-to-peer connection. A Terminate
+// does not come here: with it the Initiator says that it has no RTR to send.
+func (r *receiver) expected(op Opcode, length uint64) (isRTR bool, err error) {
+	in := &r.intake
+	if in.expectRTR == 0 {
+		return false, nil
+	}
+	kinds := map[Opcode]mpa.RTR{OpSend: mpa.RTRSend, OpWrite: mpa.RTRWrite, OpReadRequest: mpa.RTRRead}
+	if in.expectRTR&kinds[op] == 0 || length != 0 {
+		return false, &Error{
+			Code: TermCode(mpa.CodeLocalCatastrophic.TermWord()), Clause: "RFC 6581 §9.2",
+			Reason: fmt.Sprintf("%v of %d octets came in place of the ready-to-receive indication (%v)", op, length, in.expectRTR),
+		}
+	}
+	in.expectRTR = 0
+	return true, nil
+}
+
+// A taggedMessage is what was delivered of a tagged message.
+type taggedMessage struct {
+	begun  bool
+	to     uint64
+	length uint64
+}
+
+// DeliverTagged implements ddp.Receiver.
+func (r *receiver) DeliverTagged(h *ddp.TaggedHeader, n int) error {
+	c, m := Control(h.RsvdULP), &r.intake.tagged
+	if err := admit(c, true, 0); err != nil {
+		return err
+	}
+	if !m.begun {
+		*m = taggedMessage{begun: true, to: h.TO}
+	}
+	m.length += uint64(n)
+	if c.Opcode() == OpReadResponse {
+		if err := r.responseInTurn(h, uint64(n)); err != nil {
+			return err
+		}
+	}
+	if !h.Control.Last() {
+		return nil
+	}
+	m.begun = false
+	if c.Opcode() == OpWrite {
+		if _, err := r.expected(OpWrite, m.length); err != nil {
+			return err
+		}
+	}
+	s := (*Stream)(r)
+	s.counts.count(&s.counts.received, c.Opcode(), m.length)
+	s.traceTagged(c.Opcode(), h.STag, m.to, m.length)
+	return nil
+}
+
+// responseInTurn takes a segment of a Read Response, which belongs to the
+// oldest Read (RFC 5040 §5.5 rule 20).
+func (r *receiver) responseInTurn(h *ddp.TaggedHeader, n uint64) error {
+	first, ok := r.depths.firstOutbound()
+	if !ok || first.isAtomic() {
+		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5040 §5.2", Reason: "a Read Response came while no Read is in turn"}
+	}
+	o := first.op
+	if o == nil { // the RTR's: there is nothing to compare, and nobody to tell
+		if n != 0 || !h.Control.Last() {
+			return badResponse("the response to an empty Read is not empty")
+		}
+		r.depths.popOutbound()
+		r.ulp.Wake()
+		return nil
+	}
+	if n > 0 {
+		if h.STag != o.SinkSTag || h.TO != o.SinkTO+uint64(o.received) || n > o.Length-uint64(o.received) {
+			return &ddp.Error{
+				Code: ddp.CodeBaseBounds, Clause: "RFC 5040 §5.2.2",
+				Reason: fmt.Sprintf("a Read Response goes to %v+0x%x where %v+0x%x is in turn", h.STag, h.TO, o.SinkSTag, o.SinkTO+uint64(o.received)),
+			}
+		}
+		o.received += uint32(n)
+	}
+	if !h.Control.Last() {
+		return nil
+	}
+	if uint64(o.received) != o.Length {
+		return badResponse(fmt.Sprintf("a Read Response ends after %d octets of %d", o.received, o.Length))
+	}
+	r.depths.popOutbound()
+	r.ulp.Wake() // a Read may have waited for its place
+	return r.ulp.Completed(o)
+}
+
+func badResponse(reason string) error {
+	return &Error{Code: CodeStreamCatastrophic, Clause: "RFC 5040 §5.2.2", Reason: reason}
+}
+
+// DeliverUntagged implements ddp.Receiver.
+func (r *receiver) DeliverUntagged(h *ddp.UntaggedHeader, length uint32) error {
+	c := Control(h.RsvdULP[0])
+	if err := admit(c, false, h.QN); err != nil { // the last segment decides, if they differ
+		return err
+	}
+	op := c.Opcode()
+	s := (*Stream)(r)
+	s.counts.count(&s.counts.received, op, uint64(length))
+	s.traceUntagged(op, h, length)
+	switch op {
+	case OpReadRequest:
+		return r.readRequest(h, length)
+	case OpAtomicRequest:
+		return r.atomicRequest(h, length)
+	case OpAtomicResponse:
+		return r.atomicResponse(h, length)
+	case OpTerminate:
+		return r.terminateMessage(length)
+	}
+	if rtr, err := r.expected(op, uint64(length)); rtr || err != nil {
+		return err
+	}
+	return r.send(op, h, length)
+}
+
+// send delivers a Send message type or Immediate Data.
+func (r *receiver) send(op Opcode, h *ddp.UntaggedHeader, length uint32) error {
+	d := Delivery{Op: op, Length: length}
+	switch {
+	case (op == OpImmediate || op == OpImmediateSE) && length != ImmediateLen:
+		return wrongLength(op, int(length))
+	case op.Invalidates():
+		d.Invalidated = stag.STag(binary.BigEndian.Uint32(h.RsvdULP[1:]))
+		if err := r.cfg.Memory.RemoteInvalidate(d.Invalidated, r.cfg.Scope); err != nil {
+			return invalidationError(err)
+		}
+	}
+	return r.ulp.Deliver(d)
+}
+
+// readRequest takes a Read Request and checks it (RFC 5040 §7.2).
+func (r *receiver) readRequest(h *ddp.UntaggedHeader, length uint32) error {
+	b := r.intake.requests[h.MSN%uint32(len(r.intake.requests))].b[:length]
+	req, err := ParseReadRequest(b)
+	if err != nil {
+		return err
+	}
+	if _, err := r.expected(OpReadRequest, uint64(req.Size)); err != nil {
+		return err
+	}
+	if req.Size > 0 { // an empty one is not checked: §5.2.1
+		if err := r.cfg.Memory.Check(req.SrcSTag, r.cfg.Scope, stag.RemoteRead, req.SrcTO, uint64(req.Size)); err != nil {
+			e := protectionError(err)
+			e.RDMAHeader = append([]byte(nil), b...)
+			return e
+		}
+	}
+	r.answer(h, inbound{op: OpReadRequest, read: req, segmentLen: ddp.UntaggedHeaderLen + ReadRequestLen})
+	return nil
+}
+
+// atomicRequest takes an Atomic Request and checks it (RFC 7306 §8.2).
+func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
+	req, err := ParseAtomicRequest(r.intake.requests[h.MSN%uint32(len(r.intake.requests))].b[:length])
+	if err != nil {
+		return err
+	}
+	if _, err := r.expected(OpAtomicRequest, AtomicLen); err != nil {
+		return err
+	}
+	if !req.Op.Valid() {
+		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 7306 §5.2.1", Reason: fmt.Sprintf("%v is not supported", req.Op)}
+	}
+	pin, err := r.cfg.Memory.Acquire(req.STag, r.cfg.Scope, stag.RemoteAtomic, req.TO, AtomicLen)
+	if err != nil {
+		return protectionError(err)
+	}
+	aligned := uintptr(unsafe.Pointer(unsafe.SliceData(pin.Bytes())))%AtomicLen == 0
+	pin.Release()
+	if !aligned {
+		return misaligned(&req)
+	}
+	r.answer(h, inbound{op: OpAtomicRequest, atomic: req, segmentLen: ddp.UntaggedHeaderLen + AtomicRequestLen})
+	return nil
+}
+
+// answer queues a request for the transmitter. DDP has admitted it, so that
+// there is room.
+func (r *receiver) answer(h *ddp.UntaggedHeader, in inbound) {
+	_, _ = h.AppendBinary(in.header[:0])
+	r.depths.pushInbound(in)
+	r.ulp.Wake()
+}
+
+// atomicResponse completes the oldest request, which must be the atomic that
+// the response is for: responses keep the order of the requests.
+func (r *receiver) atomicResponse(h *ddp.UntaggedHeader, length uint32) error {
+	resp, err := ParseAtomicResponse(r.intake.responses[h.MSN%uint32(len(r.intake.responses))].b[:length])
+	if err != nil {
+		return err
+	}
+	first, ok := r.depths.firstOutbound()
+	if !ok || !first.isAtomic() || first.requestID != resp.RequestID {
+		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 7306 §5.2.2", Reason: fmt.Sprintf("an Atomic Response to request %d, which is not in turn", resp.RequestID)}
+	}
+	first.op.Original = resp.Original
+	r.depths.popOutbound()
+	r.ulp.Wake()
+	return r.ulp.Completed(first.op)
+}
+
+// terminateMessage takes the peer's Terminate, after which nothing more is sent.
+func (r *receiver) terminateMessage(length uint32) error {
+	t, err := ParseTerminate(r.intake.terminate.b[:length])
+	if err != nil {
+		return err
+	}
+	r.intake.terminated = true
+	r.closed.Store(true)
+	r.ulp.Terminated(t)
+	return nil
+}

@@ -1,0 +1,282 @@
+package rdmap
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"urnic/ddp"
+	"urnic/mpa"
+	"urnic/stag"
+)
+
+// sending is the transmitter's state.
+type sending struct {
+	rtr mpa.RTR // still to be sent
+
+	busy bool        // msg is on its way
+	msg  ddp.Message // of op, of the oldest inbound request, or of neither
+	code Opcode
+	op   *Operation
+	in   *inbound
+	own  [max(ReadRequestLen, AtomicRequestLen, MaxTerminateLen)]byte // payload that RDMAP makes
+	flat flatPayload
+	read readPayload
+
+	answered bool // the last message was a response: it is the ULP's turn
+}
+
+// flatPayload is payload in one piece of RDMAP's own.
+type flatPayload struct{ b []byte }
+
+func (p *flatPayload) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
+	return append(pieces, p.b[off:off+n]), nil
+}
+func (*flatPayload) Release()     {}
+func (*flatPayload) Stable() bool { return false }
+
+// readPayload is the memory that a Read Response carries. It is looked up
+// segment by segment, as the ULP may close it meanwhile, and it is copied, as
+// anybody may change it.
+type readPayload struct {
+	table *stag.Table
+	scope stag.Scope
+	stag  stag.STag
+	to    uint64
+	pin   stag.Pin
+}
+
+func (p *readPayload) Gather(pieces [][]byte, off, n uint32) (_ [][]byte, err error) {
+	p.pin, err = p.table.Acquire(p.stag, p.scope, stag.RemoteRead, p.to+uint64(off), uint64(n))
+	if err != nil {
+		return pieces, err
+	}
+	return append(pieces, p.pin.Bytes()), nil
+}
+func (p *readPayload) Release()   { p.pin.Release() }
+func (*readPayload) Stable() bool { return false }
+
+// Transmit posts what there is to send: the operations of the ULP and the
+// responses to the peer by turns, and a Terminate before anything that has not
+// been begun. It returns true when it has nothing more to post, false when the
+// LLP has no room. Errors are those of the LLP.
+//
+// What is posted leaves with the LLP's Flush.
+func (s *Stream) Transmit(from Submitter) (idle bool, err error) {
+	t := &s.sending
+	for {
+		if !t.busy && !s.begin(from) {
+			return true, nil
+		}
+		done, err := s.ddp.Send(&t.msg)
+		if err != nil {
+			if !s.unsent(from, err) {
+				return false, err
+			}
+			continue
+		}
+		if !done {
+			return false, nil
+		}
+		s.finish(from)
+	}
+}
+
+// begin chooses the next message. The Terminate is the last (RFC 5040 §5.4).
+func (s *Stream) begin(from Submitter) bool {
+	t := &s.sending
+	switch {
+	case s.closed.Load():
+		return false
+	case t.rtr != 0: // "MUST NOT allow any later FULPDUs to be transmitted before": RFC 6581 §5
+		s.beginRTR()
+		return true
+	}
+	if s.terminate.Load() != nil {
+		return s.beginTerminate()
+	}
+	if !t.answered && s.beginResponse() {
+		return true
+	}
+	if op := from.Next(); op != nil {
+		s.beginOperation(op)
+		return true
+	}
+	if s.terminate.Load() != nil { // Next found something wrong
+		return s.beginTerminate()
+	}
+	return s.beginResponse()
+}
+
+// start fills in what all messages have.
+func (s *Stream) start(code Opcode) *ddp.Message {
+	t := &s.sending
+	t.busy, t.code, t.op, t.in = true, code, nil, nil
+	t.msg = ddp.Message{Tagged: code.Tagged(), QN: code.Queue()}
+	t.msg.RsvdULP[0] = byte(NewControl(code)) // "MUST be used by the RDMAP to carry the RDMAP Control Field": §4.1
+	return &t.msg
+}
+
+// beginOwn begins an untagged message whose payload is b, a part of own.
+func (s *Stream) beginOwn(code Opcode, b []byte) {
+	m := s.start(code)
+	s.sending.flat.b = b
+	m.Payload, m.Length = &s.sending.flat, uint64(len(b))
+}
+
+// beginRTR begins the empty message that opens a peer-to-peer connection.
+func (s *Stream) beginRTR() {
+	t := &s.sending
+	switch t.rtr {
+	case mpa.RTRRead:
+		s.depths.pushOutbound(nil)
+		b, _ := ReadRequest{}.AppendBinary(t.own[:0])
+		s.beginOwn(OpReadRequest, b)
+	case mpa.RTRWrite:
+		s.start(OpWrite)
+	default:
+		s.start(OpSend)
+	}
+	t.rtr = 0
+}
+
+func (s *Stream) beginOperation(o *Operation) {
+	t := &s.sending
+	t.answered = false
+	switch o.Op {
+	case OpReadRequest:
+		s.depths.pushOutbound(o)
+		b, _ := ReadRequest{
+			SinkSTag: o.SinkSTag, SinkTO: o.SinkTO, Size: uint32(o.Length), SrcSTag: o.STag, SrcTO: o.TO,
+		}.AppendBinary(t.own[:0])
+		s.beginOwn(o.Op, b)
+	case OpAtomicRequest:
+		r := o.Atomic
+		r.RequestID = s.depths.pushOutbound(o)
+		r.STag, r.TO = o.STag, o.TO
+		b, _ := r.AppendBinary(t.own[:0])
+		s.beginOwn(o.Op, b)
+	case OpImmediate, OpImmediateSE:
+		s.beginOwn(o.Op, append(t.own[:0], o.Immediate[:]...))
+	default:
+		m := s.start(o.Op)
+		m.STag, m.TO, m.Length, m.Payload = o.STag, o.TO, o.Length, o.Payload
+		if o.Op.Invalidates() {
+			binary.BigEndian.PutUint32(m.RsvdULP[1:], uint32(o.Invalidate))
+		}
+	}
+	t.op = o
+}
+
+// beginResponse begins the response to the oldest request of the peer: in the
+// order of the requests (RFC 5040 §5.5 rule 20, RFC 7306 §5.4 rule 8).
+func (s *Stream) beginResponse() bool {
+	t := &s.sending
+	in, ok := s.depths.firstInbound()
+	if !ok {
+		return false
+	}
+	if in.op == OpAtomicRequest {
+		b, err := s.carryOut(&in.atomic, t.own[:0])
+		if err != nil {
+			s.failInbound(in, 0, err)
+			return s.beginTerminate()
+		}
+		s.beginOwn(OpAtomicResponse, b)
+	} else {
+		m := s.start(OpReadResponse)
+		m.STag, m.TO, m.Length = in.read.SinkSTag, in.read.SinkTO, uint64(in.read.Size) // "copied, without interpretation": §4.4
+		t.read = readPayload{table: s.cfg.Memory, scope: s.cfg.Scope, stag: in.read.SrcSTag, to: in.read.SrcTO}
+		m.Payload = &t.read
+	}
+	t.in, t.answered = in, true
+	return true
+}
+
+// beginTerminate begins the Terminate that is wanted by now.
+func (s *Stream) beginTerminate() bool {
+	term := s.terminate.Load().Terminate()
+	b, _ := term.AppendBinary(s.sending.own[:0])
+	s.beginOwn(OpTerminate, b)
+	return true
+}
+
+// carryOut carries out an atomic operation and appends its response to b.
+func (s *Stream) carryOut(r *AtomicRequest, b []byte) ([]byte, error) {
+	pin, err := s.cfg.Memory.Acquire(r.STag, s.cfg.Scope, stag.RemoteAtomic, r.TO, AtomicLen)
+	if err != nil {
+		return b, err
+	}
+	defer pin.Release()
+	target := unsafe.Pointer(unsafe.SliceData(pin.Bytes()))
+	if uintptr(target)%AtomicLen != 0 {
+		return b, misaligned(r)
+	}
+	// Nobody comes between load and store, of whatever stream (RFC 7306 §5.3).
+	word := (*uint64)(target)
+	for {
+		orig := atomic.LoadUint64(word)
+		if atomic.CompareAndSwapUint64(word, orig, r.Apply(orig)) {
+			return AtomicResponse{RequestID: r.RequestID, Original: orig}.AppendBinary(b)
+		}
+	}
+}
+
+func misaligned(r *AtomicRequest) *Error {
+	return &Error{
+		Code: CodeStreamCatastrophic, Clause: "RFC 7306 §8.2",
+		Reason: fmt.Sprintf("the target of %v is not aligned to 64 bits", r),
+	}
+}
+
+// finish ends a message all of which has been posted.
+func (s *Stream) finish(from Submitter) {
+	t := &s.sending
+	t.busy = false
+	s.counts.count(&s.counts.sent, t.code, t.msg.Length)
+	s.traceSent()
+	switch {
+	case t.op != nil:
+		from.Submitted(t.op, s.llp.Posted())
+	case t.in != nil:
+		// The place is free before the response can be on the wire: the peer
+		// may use it as soon as the response is there.
+		s.depths.popInbound()
+	case t.code == OpTerminate:
+		s.closed.Store(true) // "MUST NOT send any more Messages": §5.4
+	}
+	t.msg.Payload = nil
+}
+
+// unsent gives up a message that could not be made, and reports whether the
+// stream can go on, to its Terminate.
+func (s *Stream) unsent(from Submitter, err error) bool {
+	t := &s.sending
+	switch {
+	case t.op != nil:
+		t.busy = false
+		// "the Terminate Message and Error code are sent instead": §7.1 rule 1
+		s.Fail(&Error{Code: CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err})
+		from.Failed(t.op, err)
+		return s.terminate.Load() != nil
+	case t.in != nil:
+		t.busy = false
+		s.failInbound(t.in, t.msg.Sent(), err)
+		return s.terminate.Load() != nil
+	}
+	return false
+}
+
+// failInbound reports that the memory of a request could not be used after
+// all, with sent octets of the response on their way.
+func (s *Stream) failInbound(in *inbound, sent uint32, err error) {
+	e := protectionError(err)
+	e.Header, e.SegmentLen = in.header[:], in.segmentLen
+	if in.op == OpReadRequest {
+		r := in.read // "updated to reflect the current location": §4.8
+		r.SinkTO, r.SrcTO, r.Size = r.SinkTO+uint64(sent), r.SrcTO+uint64(sent), r.Size-sent
+		e.RDMAHeader, _ = r.AppendBinary(nil)
+	}
+	s.Fail(e)
+}
