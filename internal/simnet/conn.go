@@ -3,6 +3,8 @@ package simnet
 import (
 	"io"
 	"net"
+	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -75,8 +77,8 @@ func (c *Conn) ReadInto(get func() []byte, unget func()) (int, error) {
 
 // TryRead reads what is there.
 func (c *Conn) TryRead(p []byte) (int, error) {
-	if c.closed.Load() {
-		return 0, c.opError("read", net.ErrClosed)
+	if err := c.usable(&c.readBy); err != nil {
+		return 0, c.opError("read", err)
 	}
 	n, err := c.in.take(p)
 	return n, c.opError("read", err)
@@ -97,9 +99,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 
 // Writev writes pieces; without wait, it takes only what there is room for.
 func (c *Conn) Writev(pieces [][]byte, wait bool) (int, error) {
+	wait = wait && slices.ContainsFunc(pieces, func(p []byte) bool { return len(p) > 0 })
 	for {
-		if c.closed.Load() {
-			return 0, c.opError("write", net.ErrClosed)
+		if err := c.usable(&c.writeBy); err != nil {
+			return 0, c.opError("write", err)
 		}
 		n, cut, err := c.out.put(pieces)
 		if cut {
@@ -112,6 +115,18 @@ func (c *Conn) Writev(pieces [][]byte, wait bool) (int, error) {
 			return 0, c.opError("write", err)
 		}
 	}
+}
+
+// usable says why nothing can be done before d, if that is so: like a socket, a
+// Conn whose deadline has passed does not even what it could do at once.
+func (c *Conn) usable(d *deadline) error {
+	switch {
+	case c.closed.Load():
+		return net.ErrClosed
+	case d.over():
+		return os.ErrDeadlineExceeded
+	}
+	return nil
 }
 
 // MSS returns the segment size of the Options.

@@ -100,7 +100,7 @@ func (h *half) put(pieces [][]byte) (n int, cut bool, err error) {
 		data = nil
 	}
 	if within(h.faults.CutAt) {
-		data, cut = data[:h.faults.CutAt-first], true
+		data, cut = data[:min(int64(len(data)), h.faults.CutAt-first)], true
 	}
 	if len(data) > 0 {
 		h.chunks = append(h.chunks, chunk{data, h.arrival()})
@@ -131,8 +131,8 @@ func (h *half) take(p []byte) (int, error) {
 	if h.err != nil {
 		return 0, h.err
 	}
-	n, limit := 0, part(h.rng, h.faults.ShortReads, len(p))
 	now := time.Now()
+	n, limit := 0, part(h.rng, h.faults.ShortReads, min(len(p), h.arrived(now)))
 	for n < limit && len(h.chunks) > 0 && !h.chunks[0].at.After(now) {
 		c := &h.chunks[0]
 		k := copy(p[n:limit], c.data)
@@ -150,6 +150,18 @@ func (h *half) take(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return 0, nil
+}
+
+// arrived returns how many octets can be read now. The caller holds mu.
+func (h *half) arrived(now time.Time) int {
+	n := 0
+	for _, c := range h.chunks {
+		if c.at.After(now) {
+			break
+		}
+		n += len(c.data)
+	}
+	return n
 }
 
 // A ready function reports whether its caller need not wait any more.
@@ -170,6 +182,9 @@ func writable(h *half) bool { return h.err != nil || h.ended || h.size < h.limit
 // wait waits until ok, or until d has passed.
 func (h *half) wait(ok ready, d *deadline) error {
 	for {
+		if d.over() {
+			return os.ErrDeadlineExceeded
+		}
 		h.mu.Lock()
 		if ok(h) {
 			h.mu.Unlock()
@@ -189,47 +204,5 @@ func (h *half) wait(ok ready, d *deadline) error {
 		case <-d.passed():
 			return os.ErrDeadlineExceeded
 		}
-	}
-}
-
-// A deadline is a time that can be moved while others wait for it.
-type deadline struct {
-	mu    sync.Mutex
-	timer *time.Timer
-	c     chan struct{} // closed when the time has passed
-}
-
-func (d *deadline) passed() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.c == nil {
-		d.c = make(chan struct{})
-	}
-	return d.c
-}
-
-func (d *deadline) set(t time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.timer != nil {
-		d.timer.Stop()
-		d.timer = nil
-	}
-	select {
-	case <-d.c:
-		d.c = make(chan struct{})
-	default:
-		if d.c == nil {
-			d.c = make(chan struct{})
-		}
-	}
-	if t.IsZero() {
-		return
-	}
-	c := d.c
-	if left := time.Until(t); left > 0 {
-		d.timer = time.AfterFunc(left, func() { close(c) })
-	} else {
-		close(c)
 	}
 }

@@ -70,7 +70,7 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	n.dialled++
 	n.mu.Unlock()
 	if l == nil {
-		return nil, &net.OpError{Op: "dial", Net: "sim", Err: fmt.Errorf("%s: %w", address, syscall.ECONNREFUSED)}
+		return nil, refused(address)
 	}
 	var o Options
 	if n.Options != nil {
@@ -79,12 +79,22 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	a, b := pipe(o, addr(1, 49152+number%(1<<14)), l.addr)
 	select {
 	case l.queue <- b:
-		return a, nil
+		select {
+		case <-l.done: // perhaps after the last look into the queue
+			_ = a.Abort()
+			return nil, refused(address)
+		default:
+			return a, nil
+		}
 	case <-l.done:
-		return nil, &net.OpError{Op: "dial", Net: "sim", Err: syscall.ECONNREFUSED}
+		return nil, refused(address)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+func refused(address string) error {
+	return &net.OpError{Op: "dial", Net: "sim", Err: fmt.Errorf("%s: %w", address, syscall.ECONNREFUSED)}
 }
 
 type listener struct {
