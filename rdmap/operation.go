@@ -33,6 +33,8 @@ type Operation struct {
 	Atomic     AtomicRequest // of an atomic: operation, data and masks
 	Original   uint64        // result of an atomic: what the target held
 
+	Context any // the ULP's own
+
 	received uint32 // octets of the Read's Response that are in turn
 }
 

@@ -74,6 +74,10 @@ func (s *Stream) Answering() int {
 	return s.depths.irq.n
 }
 
+// Ended reports whether Transmit sends nothing more: a Terminate has been posted
+// or received.
+func (s *Stream) Ended() bool { return s.closed.Load() }
+
 // Fail ends the stream for an error that this side has found: Transmit sends a
 // Terminate for it, if no other error came first and the peer has not sent one
 // (RFC 5040 §7.1). It reports whether it was the first.
