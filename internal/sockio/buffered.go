@@ -46,8 +46,9 @@ func (b *buffered) Writev(pieces [][]byte, wait bool) (int, error) {
 			}
 			return 0, err
 		}
-		n := 0
+		n, offered := 0, 0
 		for _, p := range pieces {
+			offered += len(p)
 			k := min(len(p), bufferLimit-len(b.out))
 			b.out = append(b.out, p[:k]...)
 			if n += k; k < len(p) {
@@ -63,7 +64,7 @@ func (b *buffered) Writev(pieces [][]byte, wait bool) (int, error) {
 		}
 		change := b.change
 		b.mu.Unlock()
-		if n > 0 || !wait {
+		if n > 0 || offered == 0 || !wait {
 			return n, nil
 		}
 		<-change

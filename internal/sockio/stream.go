@@ -9,8 +9,8 @@ import (
 // read while another one writes; Close and Abort may come from anywhere.
 type Stream interface {
 	// Writev writes pieces in their order. It returns how many octets the
-	// stream took: with wait, at least one unless there is an error; without,
-	// possibly none.
+	// stream took: with wait, at least one unless there is an error or nothing
+	// to write; without, possibly none.
 	Writev(pieces [][]byte, wait bool) (int, error)
 
 	// TryRead reads what is there into p: nothing, if n and err are zero. At
@@ -19,16 +19,23 @@ type Stream interface {
 
 	// ReadInto waits until there is something to read and reads it into the
 	// buffer that get returns. It may call get before it knows; then it calls
-	// unget to take that back. At the end of the stream it returns io.EOF.
+	// unget to take that back, except before it returns an error. At the end of
+	// the stream it returns io.EOF.
 	ReadInto(get func() []byte, unget func()) (int, error)
 
 	// MSS returns the largest TCP payload of one segment in octets, or 0 if the
 	// stream can't tell.
 	MSS() int
 
-	CloseWrite() error // end our half, once all that was taken is out
-	Abort() error      // reset
+	// CloseWrite ends our half, once all that was taken is out.
+	CloseWrite() error
+
+	// Close closes. Where a goroutine writes for the stream, what that has not
+	// written is lost, unless CloseWrite came first.
 	Close() error
+
+	// Abort closes with a reset, if the stream knows such a thing.
+	Abort() error
 }
 
 // ErrNoHalfClose says that a stream can't end one of its halves alone.

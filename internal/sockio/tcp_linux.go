@@ -103,8 +103,7 @@ func (t *tcp) readNow(fd uintptr) {
 	}
 }
 
-// TryRead implements Stream. It does not go through RawConn.Read, which gives
-// up on a connection whose read deadline has passed.
+// TryRead implements Stream.
 func (t *tcp) TryRead(p []byte) (int, error) {
 	t.read.p = p
 	return t.result(t.raw.Read(t.read.try))
