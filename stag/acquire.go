@@ -87,3 +87,7 @@ func (t *Table) Check(s STag, by Scope, need Access, to, n uint64) error {
 	}
 	return nil
 }
+
+// Exists reports whether there is a region or window with the index of s, valid
+// or not.
+func (t *Table) Exists(s STag) bool { return t.index.find(s.Index()) != nil }

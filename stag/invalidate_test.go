@@ -17,6 +17,9 @@ func TestFastRegisteredRegionLivesFromKeyToKey(t *testing.T) {
 	by := Scope{f.a, 3}
 	old := e.STag()
 	f.wantAccess(old, by, 0, 0, 1, InvalidSTag)
+	if !f.Exists(old) || f.Exists(0) {
+		t.Error("the table does not know which regions there are")
+	}
 	mem := Memory{Mem: make([]byte, 100), Access: LocalWrite | RemoteWrite | RemoteInvalidate}
 	wantRule(t, e.FastRegister(mem, old.Key()), "key")
 	wantRule(t, e.FastRegister(Memory{Mem: make([]byte, 101)}, old.Key()+1), "length")
