@@ -57,8 +57,8 @@ type Sink struct {
 	ended   bool               // the peer has torn down its half
 
 	// What is at work, here so that passing it to the ULP allocates nothing.
-	seg  Segment
-	turn arrival
+	seg  Segment // the one that came
+	turn arrival // the one that is being placed or delivered
 }
 
 // A queue is what the sink knows of one queue of untagged buffers.
@@ -95,12 +95,11 @@ func (s *Sink) Segment(b []byte, order uint64) {
 		}
 		return
 	}
-	var err error
-	if s.seg, err = ParseSegment(b); err == nil {
-		err = s.take(&s.seg, order)
+	if s.seg, s.err = ParseSegment(b); s.err != nil {
+		return
 	}
-	if err != nil {
-		s.err = describe(err, &s.seg, b)
+	if err := s.take(&s.seg, order); err != nil {
+		s.err = s.turn.describe(err)
 	}
 	s.seg.Payload = nil
 }
@@ -110,6 +109,7 @@ func (s *Sink) take(seg *Segment, order uint64) error {
 	if order < s.next {
 		return nil // an LLP that repeats a segment breaks §3 rule 11; it is delivered once
 	}
+	s.turn = arrival{seg.Tagged, seg.Untagged, len(seg.Payload)}
 	if order-s.next > s.window {
 		return &Error{
 			Code: CodeLocalCatastrophic, Clause: "RFC 5041 §3",
@@ -119,7 +119,6 @@ func (s *Sink) take(seg *Segment, order uint64) error {
 	if err := s.place(seg, order == s.next); err != nil {
 		return err
 	}
-	s.turn = arrival{seg.Tagged, seg.Untagged, len(seg.Payload)}
 	if order != s.next {
 		if s.waiting == nil {
 			s.waiting = make(map[uint64]arrival)
@@ -178,7 +177,7 @@ func (s *Sink) placeUntagged(h *UntaggedHeader, payload []byte, inTurn bool) err
 			return fail(CodeMSNNoBuffer, "no buffer is posted to queue %d for MSN %d; the oldest open one is %d", h.QN, h.MSN, q.first)
 		}
 		// 3. MO and 4. MO + length are within the buffer.
-		switch size, n := buf.Len(), uint64(len(payload)); {
+		switch size, n := min(buf.Len(), MaxMessage), uint64(len(payload)); {
 		case n == 0: // judged for non-empty segments only
 		case uint64(h.MO) > size:
 			return fail(CodeInvalidMO, "MO %d lies outside a buffer of %d octets", h.MO, size)
@@ -235,15 +234,21 @@ func badMO(h *UntaggedHeader, reason string) error {
 }
 
 // describe adds to an error what a Terminate message tells of the segment.
-func describe(err error, seg *Segment, b []byte) error {
-	var e *Error
-	if errors.As(err, &e) {
-		if e.SegmentLen = len(b); e.Code != CodeLocalCatastrophic {
-			e.Header = append([]byte(nil), b[:seg.HeaderLen()]...)
-		}
-		return err
+func (a *arrival) describe(err error) error {
+	var header []byte
+	if a.tagged.Control.Tagged() {
+		header, _ = a.tagged.AppendBinary(nil)
+	} else {
+		header, _ = a.untagged.AppendBinary(nil)
 	}
-	return &SegmentError{Header: append([]byte(nil), b[:min(seg.HeaderLen(), len(b))]...), SegmentLen: len(b), Err: err}
+	var e *Error
+	if !errors.As(err, &e) {
+		return &SegmentError{Header: header, SegmentLen: len(header) + a.n, Err: err}
+	}
+	if e.SegmentLen = len(header) + a.n; e.Code != CodeLocalCatastrophic {
+		e.Header = header
+	}
+	return err
 }
 
 // A SegmentError is an error that the ULP found in a segment or message, with
