@@ -22,7 +22,7 @@ type link struct {
 
 // newLink links a sender with the ULP u.
 func newLink(t testing.TB, o ddptest.Options, u *upper) *link {
-	l := &link{TB: t, ulpA: newUpper(slices.Repeat([][]int{{64}}, len(u.queues))...), ulpB: u}
+	l := &link{TB: t, ulpA: newUpper(slices.Repeat([][]int{{64, 64}}, len(u.queues))...), ulpB: u}
 	l.llpA, l.llpB = ddptest.Pair(o)
 	l.a = NewStream(l.llpA, l.ulpA, len(u.queues))
 	l.b = NewStream(l.llpB, l.ulpB, len(u.queues))

@@ -52,11 +52,18 @@ func (s *Stream) Receive() error {
 func (s *Stream) Discard() error { return s.llp.Discard() }
 
 // CloseWrite tears this end's half of the stream down gracefully: no message
-// may begin any more, and the LLP ends the half behind what it has accepted
-// (RFC 5041 §6.2.1).
+// may begin any more, and the LLP ends the half behind what was posted, once it
+// has taken that (RFC 5041 §6.2.1). What was begun must be done before. Close
+// and Abort end the wait.
 func (s *Stream) CloseWrite() error {
 	s.Source.Close()
-	return s.llp.CloseWrite()
+	for {
+		if done, err := s.llp.Flush(true); err != nil {
+			return err
+		} else if done {
+			return s.llp.CloseWrite()
+		}
+	}
 }
 
 // Close closes the LLP stream.

@@ -106,7 +106,12 @@ func (l *LLP) Post(header []byte, payload [][]byte, _ bool) (bool, error) {
 func (l *LLP) Flush(bool) (bool, error) {
 	var err error
 	l.out.update(func() {
-		if err = l.out.err; err == nil {
+		switch {
+		case l.out.err != nil:
+			err = l.out.err
+		case l.out.ended && len(l.posted) > 0:
+			err = io.ErrClosedPipe
+		default:
 			l.out.segments = append(l.out.segments, l.posted...)
 		}
 	})
