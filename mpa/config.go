@@ -69,8 +69,8 @@ type Config struct {
 	MaxIRD uint16
 	// MinORD makes a Responder reject Initiators whose IRD is smaller.
 	MinORD uint16
-	// ULPDepths leaves IRD and ORD to the ULP: they are taken as they are and
-	// not negotiated.
+	// ULPDepths makes an Initiator leave IRD and ORD to the ULP: they are taken
+	// as they are and not negotiated. A Responder goes by the Request.
 	ULPDepths bool
 
 	// PeerToPeer makes an Initiator ask for the peer-to-peer model, in which

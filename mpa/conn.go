@@ -3,6 +3,7 @@ package mpa
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -62,12 +63,13 @@ func newConn(conn net.Conn, cfg *Config, p Params, early []byte) *Conn {
 		c.open()
 	case p.PeerToPeer: // the RTR follows the Reply at once; without it, an Initiator may take its time
 		limit := orDefault(cfg.FirstFPDUTimeout, DefaultFirstFPDUTimeout)
-		c.firstFPDU = time.AfterFunc(limit, func() {
+		c.firstFPDU = time.AfterFunc(math.MaxInt64, func() {
 			c.abortFor(&Error{
 				Code: CodeConnectionLost, Clause: "RFC 6581 §9.2",
 				Reason: fmt.Sprintf("no ready-to-receive indication came within %v", limit),
 			})
 		})
+		c.firstFPDU.Reset(limit) // only now, as the function reads firstFPDU
 	}
 	return c
 }
@@ -118,8 +120,9 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. What Flush has not handed over is lost. A
-// second call has no effect.
+// Close closes the connection. What Flush has not handed over is lost, and so
+// may be the rest if CloseWrite did not come first or something is unread, see
+// Discard. A second call has no effect.
 func (c *Conn) Close() error { return c.end(c.stream.Close) }
 
 // Abort resets the connection. A call after Close has no effect.

@@ -3,6 +3,7 @@ package mpa
 import (
 	"errors"
 	"io"
+	"net"
 	"sync"
 )
 
@@ -108,11 +109,17 @@ func (c *Conn) fill() error {
 }
 
 // deframe passes on the whole FPDUs in the buffer and moves the rest of it to
-// the front.
+// the front. It stops when the connection is closed, even by place.
 func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 	in := &c.in
 	b := in.buf[:in.n]
 	for {
+		select {
+		case <-c.done:
+			in.unget()
+			return c.failure(net.ErrClosed)
+		default:
+		}
 		if c.recorder != nil {
 			if total := c.deframer.FPDULen(b); total > 0 && total <= len(b) {
 				c.recorder.Received(b[:total])
