@@ -1,0 +1,188 @@
+package capture
+
+// take processes a segment, unless it acknowledges octets that were not seen.
+// Then the capture either has packets out of order or lost some, and the
+// segment waits, and what comes behind it, until that is clear: what the
+// acknowledged octets caused must not be seen before them.
+func (a *Assembler) take(c *conn, from Side, at At, s *segment) {
+	peer := &c.dirs[1-from]
+	if s.ok && !s.syn && !s.rst && peer.started && !peer.closed {
+		if ahead := peer.after(s.ack); ahead > 0 && ahead < maxJump && !peer.perhapsFIN(s.ack) {
+			h := heldSegment{segment: *s, from: from, at: at}
+			h.data = append([]byte(nil), s.data...)
+			a.ahead += len(h.data)
+			c.held = append(c.held, h)
+			return
+		}
+	}
+	a.process(c, from, at, s)
+}
+
+// fills reports whether s brings the octets for which c's held segments wait.
+func (a *Assembler) fills(c *conn, from Side, s *segment) bool {
+	h := &c.held[0]
+	d := &c.dirs[from]
+	if h.from == from || s.size() == 0 && !s.fin {
+		return false
+	}
+	return d.after(s.seq) <= 0 && d.after(s.seq+s.size()) >= 0
+}
+
+// release takes the held segments again, as far as nothing is missing now.
+func (a *Assembler) release(c *conn) {
+	held := c.held
+	c.held = nil
+	for i := range held {
+		h := &held[i]
+		if len(c.held) > 0 {
+			c.held = append(c.held, *h)
+			continue
+		}
+		a.ahead -= len(h.data)
+		a.take(c, h.from, h.at, &h.segment)
+	}
+}
+
+// giveUp counts what the first held segment acknowledges as lost.
+func (a *Assembler) giveUp(c *conn) {
+	h := &c.held[0]
+	side := 1 - h.from
+	d := &c.dirs[side]
+	for !d.closed && d.after(h.ack) > 0 {
+		before := d.next
+		if a.skip(c, side, h.at, h.ack); d.next == before {
+			break
+		}
+	}
+	first := *h
+	c.held = c.held[1:]
+	a.ahead -= len(first.data)
+	a.process(c, first.from, first.at, &first.segment)
+	a.release(c)
+}
+
+// skip counts octets as lost: up to the next that is there, but not beyond end.
+func (a *Assembler) skip(c *conn, side Side, at At, end uint32) {
+	d := &c.dirs[side]
+	if d.fin && int32(d.finSeq-end) < 0 {
+		end = d.finSeq
+	}
+	if len(d.pending) > 0 && int32(d.pending[0].seq-end) < 0 {
+		end = d.pending[0].seq
+	}
+	if n := d.after(end); n > 0 && !d.perhapsFIN(end) {
+		if !c.ignored {
+			c.consumer.Hole(side, at, n)
+		}
+		d.any = true
+		d.next = end
+	}
+	a.advance(c, side, at)
+}
+
+// process adds a segment to its direction.
+func (a *Assembler) process(c *conn, from Side, at At, s *segment) {
+	d, peer := &c.dirs[from], &c.dirs[1-from]
+	seq := s.seq
+	if s.syn {
+		seq++
+		if !d.started {
+			d.start(seq)
+			c.FromStart[from] = true
+		}
+		d.syn, d.isn = true, s.seq
+	}
+	if !d.started {
+		if s.size() == 0 {
+			return
+		}
+		d.start(seq)
+	}
+	if s.ok && !peer.started {
+		// What is acknowledged tells where the other stream stands. If it is
+		// the end of the handshake, that is its beginning.
+		peer.start(s.ack)
+		c.FromStart[1-from] = s.syn || d.syn && !d.any && d.isn+1 == s.seq
+	}
+	if off := d.after(seq); off > maxJump || off < -maxJump {
+		return
+	}
+	if s.rst {
+		for side := range c.dirs {
+			a.flush(c, Side(side), at)
+		}
+		if !d.closed {
+			d.closed = true
+			if !c.ignored {
+				c.consumer.Close(from, at, true)
+			}
+		}
+		return
+	}
+	if s.fin && !d.fin {
+		d.fin, d.finSeq = true, seq+s.size()
+	}
+	a.data(c, from, at, seq, s.data)
+	if s.missing > 0 && d.after(seq+uint32(len(s.data))) == 0 {
+		a.skip(c, from, at, seq+s.size()) // the capture kept only the packet's beginning
+	}
+	a.advance(c, from, at)
+}
+
+// data delivers octets if they are next, or keeps them.
+func (a *Assembler) data(c *conn, from Side, at At, seq uint32, b []byte) {
+	d := &c.dirs[from]
+	if d.closed || len(b) == 0 {
+		return
+	}
+	off := d.after(seq)
+	if off > 0 {
+		a.ahead += d.insert(seq, b)
+		for d.held > a.maxAhead || len(d.pending) > maxPieces || a.ahead > a.maxAheadTotal && len(d.pending) > 0 {
+			a.skip(c, from, at, d.pending[0].seq)
+		}
+		return
+	}
+	if -off < len(b) {
+		a.deliver(c, from, at, b[-off:])
+	}
+}
+
+func (a *Assembler) deliver(c *conn, from Side, at At, b []byte) {
+	d := &c.dirs[from]
+	d.next += uint32(len(b))
+	d.any = true
+	if !c.ignored {
+		c.consumer.Data(from, at, b)
+	}
+}
+
+// advance delivers what has become next, and the FIN if that is.
+func (a *Assembler) advance(c *conn, side Side, at At) {
+	d := &c.dirs[side]
+	held := d.held
+	for b := d.pop(); b != nil; b = d.pop() {
+		a.deliver(c, side, at, b)
+	}
+	a.ahead -= held - d.held
+	if d.fin && !d.closed && d.after(d.finSeq) <= 0 {
+		d.closed = true
+		d.next = d.finSeq + 1
+		a.ahead -= d.held
+		d.pending, d.held = nil, 0 // nothing can lie beyond a FIN
+		if !c.ignored {
+			c.consumer.Close(side, at, false)
+		}
+	}
+}
+
+// flush counts all that is still missing in front of what is there as lost.
+func (a *Assembler) flush(c *conn, side Side, at At) {
+	d := &c.dirs[side]
+	for len(d.pending) > 0 {
+		a.skip(c, side, at, d.pending[len(d.pending)-1].seq)
+	}
+	if d.fin && !d.closed {
+		a.skip(c, side, at, d.finSeq)
+	}
+}

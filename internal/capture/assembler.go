@@ -1,0 +1,272 @@
+package capture
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+const (
+	// maxConns bounds how many connections are followed at a time. Of more,
+	// the one that was silent for longest is given up.
+	maxConns = 1 << 16
+	// maxAhead bounds what one direction may hold beyond a hole, in octets;
+	// maxAheadTotal bounds the sum over all connections.
+	maxAhead      = 8 << 20
+	maxAheadTotal = 64 << 20
+	// maxPieces bounds into how many pieces that may be cut.
+	maxPieces = 1 << 13
+	// maxHeld bounds how many packets of a connection wait for one that the
+	// capture may have out of order.
+	maxHeld = 32
+	// maxJump is how far from its place a packet's sequence number may be.
+	maxJump = 1 << 30
+)
+
+// A Side is one end of a TCP connection.
+type Side uint8
+
+// The sides of a connection.
+const (
+	Opener   Side = 0 // sent the SYN
+	Acceptor Side = 1
+)
+
+// At says where in the capture something was seen.
+type At struct {
+	Time   time.Time
+	Packet int
+}
+
+// A Conn is a TCP connection in a capture.
+type Conn struct {
+	Ends [2]netip.AddrPort // by Side
+	// FromStart tells for each side's stream whether the capture holds its
+	// beginning. If both are false, which side is the Opener is a guess.
+	FromStart [2]bool
+
+	ignored bool
+}
+
+// Ignore says that nothing more of the connection is wanted.
+func (c *Conn) Ignore() { c.ignored = true }
+
+// A Consumer takes the streams of one connection. The calls come in the order
+// in which the capture saw things become known.
+type Consumer interface {
+	// Data brings the next octets of a side's stream. They are valid during
+	// the call, in which they may be overwritten.
+	Data(from Side, at At, b []byte)
+	// Hole says that the next n octets of a side's stream were not captured.
+	Hole(from Side, at At, n int)
+	// Close says that a side closed its stream, or reset the connection.
+	Close(from Side, at At, reset bool)
+	// End is the last call: the capture holds no more of the connection.
+	End()
+}
+
+// Stats counts what an Assembler was given.
+type Stats struct {
+	Packets     int
+	TCP         int // packets
+	Connections int // TCP connections
+	Fragments   int // fragments of IP packets, which are not put together
+	Unknown     int // packets of a link type that is not known
+	GivenUp     int // connections given up because there were too many
+}
+
+// An Assembler puts the TCP streams of a capture together.
+type Assembler struct {
+	open  func(*Conn) Consumer
+	dec   *decoder
+	conns map[tuple]*conn
+	lru   *list.List // of *conn, the longest silent first
+	ahead int        // octets held beyond holes
+	stats Stats
+
+	maxConns, maxAhead, maxAheadTotal int // the constants, but in tests
+}
+
+// A conn is a connection being put together.
+type conn struct {
+	Conn
+	consumer Consumer
+	key      tuple
+	number   int
+	dirs     [2]direction
+	held     []heldSegment
+	recent   *list.Element
+	last     At
+}
+
+// A heldSegment waits for a packet that should have come before it.
+type heldSegment struct {
+	segment
+	from Side
+	at   At
+}
+
+// NewAssembler returns an Assembler that calls open for each connection that
+// it finds. A connection for which open returns nil is ignored.
+func NewAssembler(open func(*Conn) Consumer) *Assembler {
+	return &Assembler{
+		open: open, dec: newDecoder(), conns: make(map[tuple]*conn), lru: list.New(),
+		maxConns: maxConns, maxAhead: maxAhead, maxAheadTotal: maxAheadTotal,
+	}
+}
+
+// ReadAll feeds the Assembler with all that is left of a capture, and ends it.
+// The error is the Reader's, or the context's.
+func (a *Assembler) ReadAll(ctx context.Context, r *Reader) error {
+	defer a.End()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		a.Add(&p)
+	}
+}
+
+// Stats returns what was counted so far.
+func (a *Assembler) Stats() Stats { return a.stats }
+
+// Add takes the next packet of the capture.
+func (a *Assembler) Add(p *Packet) {
+	a.stats.Packets++
+	s, verdict := a.dec.decode(p)
+	switch verdict {
+	case isFragment:
+		a.stats.Fragments++
+		return
+	case isUnknown:
+		a.stats.Unknown++
+		return
+	case isOther:
+		return
+	}
+	a.stats.TCP++
+	c, from := a.lookup(&s)
+	if c == nil {
+		return
+	}
+	if c.ignored {
+		a.forget(c)
+		return
+	}
+	at := At{Time: p.Time, Packet: p.Number}
+	c.last = at
+	if len(c.held) == 0 {
+		a.take(c, from, at, &s)
+		return
+	}
+	if a.fills(c, from, &s) {
+		a.process(c, from, at, &s)
+		a.release(c)
+		return
+	}
+	s.data = append([]byte(nil), s.data...)
+	a.ahead += len(s.data)
+	c.held = append(c.held, heldSegment{segment: s, from: from, at: at})
+	if len(c.held) > maxHeld || a.ahead > a.maxAheadTotal {
+		a.giveUp(c)
+	}
+}
+
+// End says that the capture holds no more packets.
+func (a *Assembler) End() {
+	left := make([]*conn, 0, len(a.conns))
+	for _, c := range a.conns {
+		left = append(left, c)
+	}
+	slices.SortFunc(left, func(x, y *conn) int { return cmp.Compare(x.number, y.number) })
+	for _, c := range left {
+		a.drop(c)
+	}
+}
+
+// lookup finds or makes the connection of a segment.
+func (a *Assembler) lookup(s *segment) (*conn, Side) {
+	key := newTuple(s.src, s.dst)
+	c := a.conns[key]
+	if c != nil {
+		from := c.side(s.src)
+		d := &c.dirs[from]
+		if !s.syn || s.ok || d.syn && d.isn == s.seq {
+			a.lru.MoveToBack(c.recent)
+			return c, from
+		}
+		a.drop(c) // the ports are used again
+	}
+	if !s.syn && s.size() == 0 {
+		return nil, 0
+	}
+	if len(a.conns) >= a.maxConns {
+		a.stats.GivenUp++
+		a.drop(a.lru.Front().Value.(*conn))
+	}
+	c = &conn{key: key, number: a.stats.Connections}
+	a.stats.Connections++
+	c.Ends = [2]netip.AddrPort{s.src, s.dst}
+	opened := s.syn && !s.ok
+	accepted := s.syn && s.ok
+	// Without a SYN, the lower port is more likely to be the listener's.
+	if accepted || !opened && s.src.Port() < s.dst.Port() {
+		c.Ends[Opener], c.Ends[Acceptor] = s.dst, s.src
+	}
+	c.recent = a.lru.PushBack(c)
+	a.conns[key] = c
+	if c.consumer = a.open(&c.Conn); c.consumer == nil {
+		c.ignored = true
+	}
+	return c, c.side(s.src)
+}
+
+func (c *conn) side(src netip.AddrPort) Side {
+	if src == c.Ends[Opener] {
+		return Opener
+	}
+	return Acceptor
+}
+
+// forget lets go of what was kept of a connection that is ignored.
+func (a *Assembler) forget(c *conn) {
+	for i := range c.held {
+		a.ahead -= len(c.held[i].data)
+	}
+	c.held = nil
+	for i := range c.dirs {
+		a.ahead -= c.dirs[i].held
+		c.dirs[i].pending, c.dirs[i].held = nil, 0
+	}
+}
+
+// drop delivers what is left of a connection and forgets it.
+func (a *Assembler) drop(c *conn) {
+	if c.ignored {
+		a.forget(c)
+	}
+	for len(c.held) > 0 {
+		a.giveUp(c)
+	}
+	for side := range c.dirs {
+		a.flush(c, Side(side), c.last)
+	}
+	if !c.ignored {
+		c.consumer.End()
+	}
+	c.ignored = true
+	a.lru.Remove(c.recent)
+	delete(a.conns, c.key)
+}

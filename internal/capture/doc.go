@@ -1,0 +1,24 @@
+// Package capture records iWARP traffic to capture files and reads TCP streams
+// back out of anybody's.
+//
+// A [Writer] makes pcapng files of octets that never crossed a network
+// interface: each [Stream] is one connection, wrapped into synthetic Ethernet,
+// IP and TCP, so that Wireshark's own iWARP dissectors take it. No privileges
+// are needed. Recording never disturbs what is recorded: a Writer keeps the
+// first error of its file and returns it from Flush and Close.
+//
+// A [Reader] takes the packets out of a pcap or pcapng file, compressed with
+// gzip or not, and an [Assembler] puts the TCP streams in them together: lost,
+// repeated and reordered packets come out as ordered octets and as holes, in
+// the order in which the capture saw them become complete. Its memory is
+// bounded whatever the file says.
+//
+// gopacket parses the network layers and writes pcapng. Two things are done
+// here instead. gopacket's file reader holds whole name and key blocks, which a
+// compressed file of a few kilobytes can make as large as it likes. And its
+// TCP reassembly learns that octets are lost only when its caller's clock says
+// so; then the other direction, which goes on meanwhile, is seen too early. The
+// Assembler takes the receiver's acknowledgement as the sign that what is
+// missing was lost by the capture, not by the network, so that a response is
+// never seen before its request.
+package capture

@@ -1,0 +1,122 @@
+package capture
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// writeBuffer is how much a Writer collects before it writes to its file.
+const writeBuffer = 256 << 10
+
+// A Writer records connections into a pcapng file. It is safe for concurrent
+// use. Packets go through a buffer: call Flush or Close to see them in the file.
+type Writer struct {
+	mu      sync.Mutex
+	ng      *pcapgo.NgWriter
+	file    io.Closer // what Close closes, if Create opened it
+	err     error     // the first error of the file; after it, nothing is written
+	closed  bool
+	buf     []byte // the packet in the making
+	streams uint32 // how many there were
+	inUse   map[tuple]struct{}
+}
+
+// A tuple names a connection whichever way its packets go.
+type tuple [2]netip.AddrPort
+
+func newTuple(a, b netip.AddrPort) tuple {
+	if b.Compare(a) < 0 {
+		a, b = b, a
+	}
+	return tuple{a, b}
+}
+
+// NewWriter writes the head of a pcapng file to w and returns a Writer that
+// appends to it. Close does not close w.
+func NewWriter(w io.Writer) (*Writer, error) {
+	iface := pcapgo.NgInterface{
+		Name:        "urnic",
+		Description: "recorded by urnic: synthetic Ethernet, IP and TCP around what an RNIC sent and received",
+		LinkType:    layers.LinkTypeEthernet,
+	}
+	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "urnic"}}
+	ng, err := pcapgo.NewNgWriterInterface(bufio.NewWriterSize(w, writeBuffer), iface, options)
+	if err != nil {
+		return nil, fmt.Errorf("capture: starting the recording: %w", err)
+	}
+	return &Writer{ng: ng, inUse: make(map[tuple]struct{})}, nil
+}
+
+// Create makes or truncates the file of the given name and records into it.
+// Close closes the file.
+func Create(name string) (*Writer, error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("capture: %w", err)
+	}
+	w, err := NewWriter(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	w.file = f
+	return w, nil
+}
+
+// Flush writes what is buffered. It returns the first error that this or
+// earlier writes met.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.flush()
+}
+
+func (w *Writer) flush() error {
+	if w.err == nil && !w.closed {
+		w.keep(w.ng.Flush())
+	}
+	return w.err
+}
+
+// Close ends the recording: it writes what is buffered and ignores whatever is
+// still recorded. It returns the first error that the Writer met.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return w.err
+	}
+	w.flush()
+	w.closed = true
+	if w.file != nil {
+		w.keep(w.file.Close())
+	}
+	return w.err
+}
+
+func (w *Writer) keep(err error) {
+	if w.err == nil && err != nil {
+		w.err = fmt.Errorf("capture: recording: %w", err)
+	}
+}
+
+// stopped reports whether there is no point in making packets.
+func (w *Writer) stopped() bool { return w.closed || w.err != nil }
+
+// write puts the packet in w.buf into the file.
+func (w *Writer) write() {
+	w.keep(w.ng.WritePacket(gopacket.CaptureInfo{
+		Timestamp:     time.Now(),
+		CaptureLength: len(w.buf),
+		Length:        len(w.buf),
+	}, w.buf))
+}
