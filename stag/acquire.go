@@ -91,3 +91,13 @@ func (t *Table) Check(s STag, by Scope, need Access, to, n uint64) error {
 // Exists reports whether there is a region or window with the index of s, valid
 // or not.
 func (t *Table) Exists(s STag) bool { return t.index.find(s.Index()) != nil }
+
+// Valid reports whether s opens memory now, to anybody.
+func (t *Table) Valid(s STag) bool {
+	e := t.index.find(s.Index())
+	if e == nil || !e.acquire() {
+		return false
+	}
+	defer e.release()
+	return e.key == s.Key()
+}

@@ -1,0 +1,207 @@
+package rnic
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"urnic/internal/capture"
+	"urnic/mpa"
+	"urnic/pd"
+	"urnic/rdmap"
+	"urnic/stag"
+)
+
+// Connect opens a connection to host:port as MPA Initiator: from Idle to RTS.
+// When it returns nil, the peer has accepted; its private data are in Params.
+//
+// It returns an *OpError that wraps what went wrong: a *StateError, a
+// *pd.LimitError, an error of the network, of MPA (a *mpa.RejectedError if the
+// peer rejected), or the context's. The queue pair is idle then.
+func (q *QP) Connect(ctx context.Context, address string, p ConnParam) error {
+	err := q.connect(ctx, address, p)
+	if err != nil {
+		q.pd.dev.stats.failed.Add(1)
+		return q.fail("connect to "+address, err)
+	}
+	q.pd.dev.stats.connected.Add(1)
+	return nil
+}
+
+func (q *QP) connect(ctx context.Context, address string, p ConnParam) error {
+	s, err := q.beginStartup(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	dial := func(ctx context.Context) (net.Conn, error) {
+		c, err := q.pd.dev.network.Dial(ctx, address)
+		if err == nil {
+			s.record(c, true)
+		}
+		return c, err
+	}
+	conn, err := mpa.Dial(s.ctx, dial, s.cfg)
+	if err != nil {
+		if conn != nil { // MPA says that the Responder must be told
+			q.pd.dev.refuse(conn, err)
+		}
+		return s.why(err)
+	}
+	return s.bind(conn)
+}
+
+// A startup is a connection of a queue pair that is on its way to RTS.
+type startup struct {
+	qp     *QP
+	ctx    context.Context // ends with the caller's, the queue pair and the device
+	cancel context.CancelCauseFunc
+	cfg    mpa.Config
+	held   []amount
+	stream *capture.Stream
+	bound  bool
+	done   chan struct{} // closed when the queue pair is free again
+}
+
+// beginStartup reserves the queue pair, and what the connection will hold.
+func (q *QP) beginStartup(ctx context.Context, p ConnParam) (*startup, error) {
+	d := q.pd.dev
+	cfg := d.cfg.MPA
+	if p.MPA != nil {
+		cfg = *p.MPA
+	}
+	cfg.PrivateData, cfg.IRD, cfg.ORD, cfg.MaxIRD, cfg.MinORD = p.PrivateData, depth(p.IRD), depth(p.ORD), 0, 0
+	if p.MinORD > 0 {
+		cfg.MinORD = depth(p.MinORD)
+	}
+	s := &startup{qp: q, cfg: cfg, done: make(chan struct{})}
+	if d.record != nil {
+		s.cfg.Recorder = recorder{s}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return nil, ErrClosed
+	case q.state != Idle || q.starting != nil:
+		return nil, fmt.Errorf("%w (%w)", ErrNotIdle, &StateError{State: q.state, Err: q.err})
+	}
+	// Read queues are each stream's own (RFC 5040 §8.1.2 rule 7), and counted.
+	for _, a := range []amount{{pd.InboundReads, uint64(cfg.IRD)}, {pd.OutboundReads, uint64(cfg.ORD)}} {
+		if err := q.pd.domain.Reserve(a.resource, a.n); err != nil {
+			s.release()
+			return nil, err
+		}
+		s.held = append(s.held, a)
+	}
+	q.starting = s
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	stop := context.AfterFunc(d.ctx, func() { s.cancel(context.Cause(d.ctx)) })
+	context.AfterFunc(s.ctx, func() { stop() })
+	return s, nil
+}
+
+func (s *startup) release() {
+	for _, a := range s.held {
+		s.qp.pd.domain.Release(a.resource, a.n)
+	}
+	s.held = nil
+}
+
+// end gives the queue pair free.
+func (s *startup) end() {
+	s.cancel(nil)
+	if !s.bound {
+		s.release()
+		if s.stream != nil {
+			s.stream.Reset(true)
+		}
+	}
+	s.qp.mu.Lock()
+	s.qp.starting = nil
+	s.qp.mu.Unlock()
+	close(s.done)
+}
+
+// record begins the recording of a byte stream.
+func (s *startup) record(c net.Conn, initiator bool) {
+	if s.stream != nil { // of a first try with another revision
+		s.stream.Reset(false)
+	}
+	s.stream = s.qp.pd.dev.recordStream(c, initiator)
+}
+
+// bind gives the queue pair its stream.
+func (s *startup) bind(conn *mpa.Conn) error {
+	if err := s.qp.bind(conn, s.stream, s.held); err != nil {
+		s.qp.pd.dev.refuse(conn, err)
+		return err
+	}
+	s.bound = true
+	s.qp.mu.Lock()
+	l := s.qp.link
+	s.qp.mu.Unlock()
+	l.kick() // the RTR, and requests that were posted before
+	return nil
+}
+
+// why says whether it was the device or the queue pair that ended a start-up.
+func (s *startup) why(err error) error {
+	if cause := context.Cause(s.ctx); cause != nil && s.ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// recordStream begins the recording of a byte stream, if the device records.
+func (d *Device) recordStream(c net.Conn, initiator bool) *capture.Stream {
+	if d.record == nil {
+		return nil
+	}
+	return d.record.Stream(capture.AddrPort(c.LocalAddr()), capture.AddrPort(c.RemoteAddr()), initiator)
+}
+
+// refuse tells a Responder why this Initiator can't go on after all, and closes
+// the connection. A Responder has no right to send yet (RFC 5044 §7.1.2 rule 4),
+// and just closes.
+func (d *Device) refuse(conn *mpa.Conn, why error) {
+	if conn.Params().Role == mpa.Initiator {
+		limit := time.AfterFunc(d.cfg.CloseTimeout, func() { _ = conn.Abort() })
+		defer limit.Stop()
+		sendTerminate(conn, startupCode(why))
+	}
+	_ = conn.Close() // it is of no use any more
+}
+
+// startupCode returns the code of the Terminate for an error of start-up: its
+// own, or "when it encounters any error locally for which the special Error Code
+// is not defined" (RFC 6581 §9.3) that one.
+func startupCode(err error) rdmap.TermCode {
+	if e := asMPA(err); e != nil {
+		return rdmap.TermCode(e.TermWord())
+	}
+	return rdmap.TermCode(mpa.CodeLocalCatastrophic.TermWord())
+}
+
+// sendTerminate sends a Terminate as the only message of a stream, and waits
+// until the peer closes.
+func sendTerminate(conn *mpa.Conn, code rdmap.TermCode) {
+	s := rdmap.NewStream(conn, silent{}, rdmap.Config{Memory: new(stag.Table)})
+	s.Fail(&rdmap.Error{Code: code})
+	if _, err := s.Transmit(silent{}); err != nil {
+		return
+	}
+	for {
+		done, err := conn.Flush(true)
+		if err != nil {
+			return
+		}
+		if done {
+			break
+		}
+	}
+	if conn.CloseWrite() == nil {
+		_ = conn.Discard() // until the peer has it
+	}
+}

@@ -1,0 +1,160 @@
+package rnic
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+var errArm = errors.New("say NextCompletion or NextSolicited")
+
+// Arm makes the queue fire once, at the next completion of that kind. The
+// completions that are in the queue already don't count: poll, arm, and poll
+// again before waiting.
+func (c *CQ) Arm(what Notify) error {
+	if what != NextCompletion && what != NextSolicited {
+		return c.fail("arm", errArm)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return c.fail("arm", ErrClosed)
+	}
+	select {
+	case <-c.fired: // of an earlier arming, which nobody waited for
+	default:
+	}
+	if c.armed != NextCompletion { // any completion includes solicited ones
+		c.armed = what
+	}
+	return nil
+}
+
+// Fired returns a channel from which a value can be received after the queue
+// has fired.
+func (c *CQ) Fired() <-chan struct{} { return c.fired }
+
+// Wait is Poll that waits until there is at least one completion. It returns an
+// *OpError that wraps the context's error, ErrOverflow once the queue has
+// overflowed and is empty, or ErrClosed.
+func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
+	for {
+		if n := c.Poll(wcs); n > 0 || len(wcs) == 0 {
+			return n, nil
+		}
+		c.mu.Lock()
+		switch {
+		case c.n > 0:
+			c.mu.Unlock()
+			continue
+		case c.closed:
+			c.mu.Unlock()
+			return 0, c.fail("wait", ErrClosed)
+		case c.overflow:
+			c.mu.Unlock()
+			return 0, c.fail("wait", ErrOverflow)
+		}
+		if c.waiting == nil {
+			c.waiting = make(chan struct{})
+		}
+		waiting := c.waiting
+		c.mu.Unlock()
+		select {
+		case <-waiting:
+		case <-ctx.Done():
+			return 0, c.fail("wait", context.Cause(ctx))
+		}
+	}
+}
+
+// All ranges over the completions as they come, until the context ends or the
+// queue fails; the error is then that of Wait, with a zero WC.
+func (c *CQ) All(ctx context.Context) iter.Seq2[WC, error] {
+	return func(yield func(WC, error) bool) {
+		var wcs [1]WC
+		for {
+			if _, err := c.Wait(ctx, wcs[:]); err != nil {
+				yield(WC{}, err)
+				return
+			}
+			if !yield(wcs[0], nil) {
+				return
+			}
+		}
+	}
+}
+
+// A CompletionChannel gathers the firing of completion queues, for a program
+// that waits for many of them, or for other things as well through a file
+// descriptor.
+type CompletionChannel struct {
+	dev    *Device
+	events mailbox[*CQ]
+	done   chan struct{}
+}
+
+// CreateCompletionChannel returns a new completion channel, to be named in
+// CQAttr.
+func (d *Device) CreateCompletionChannel() (*CompletionChannel, error) {
+	ch := &CompletionChannel{dev: d, done: make(chan struct{})}
+	ch.events.limit = eventsKept
+	if err := add(d, d.channels, closer(ch)); err != nil {
+		return nil, d.fail("create completion channel", err)
+	}
+	return ch, nil
+}
+
+// FD returns a file descriptor that is readable while queues have fired. It
+// belongs to the channel. It fails where the operating system has no such
+// thing.
+func (ch *CompletionChannel) FD() (int, error) {
+	fd, err := ch.events.descriptor()
+	if err != nil {
+		return -1, ch.fail("descriptor", err)
+	}
+	return fd, nil
+}
+
+// Poll returns a queue that has fired, or nil. It never waits.
+func (ch *CompletionChannel) Poll() *CQ {
+	c, _ := ch.events.take()
+	return c
+}
+
+// Wait returns the next queue that fires. It returns an *OpError that wraps the
+// context's error, or ErrClosed.
+func (ch *CompletionChannel) Wait(ctx context.Context) (*CQ, error) {
+	for {
+		changed := ch.events.wait()
+		if c, ok := ch.events.take(); ok {
+			return c, nil
+		}
+		select {
+		case <-changed:
+		case <-ch.done:
+			return nil, ch.fail("wait", ErrClosed)
+		case <-ctx.Done():
+			return nil, ch.fail("wait", context.Cause(ctx))
+		}
+	}
+}
+
+func (ch *CompletionChannel) fail(op string, err error) error {
+	return &OpError{Op: op, Object: "completion channel", Err: err}
+}
+
+// Close gives the channel up. Queues that fire afterwards tell nobody.
+func (ch *CompletionChannel) Close() error {
+	ch.dev.mu.Lock()
+	_, open := ch.dev.channels[closer(ch)]
+	delete(ch.dev.channels, closer(ch))
+	ch.dev.mu.Unlock()
+	if !open {
+		return nil
+	}
+	close(ch.done)
+	if err := ch.events.close(); err != nil {
+		return ch.fail("close", err)
+	}
+	return nil
+}

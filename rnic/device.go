@@ -1,0 +1,254 @@
+package rnic
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-multierror"
+
+	"urnic/internal/capture"
+	"urnic/pd"
+	"urnic/rdmap"
+	"urnic/stag"
+)
+
+// A Device is an emulated RNIC. Several can live in one process; nothing is
+// shared between them. All of its methods are safe for concurrent use.
+type Device struct {
+	cfg     Config
+	log     *slog.Logger
+	network Network
+	manager *pd.Manager
+	memory  stag.Table
+	events  mailbox[Event]
+	record  *capture.Writer // or nil
+
+	halfOpen chan struct{} // a token for each connection in start-up
+	lastNum  atomic.Uint32 // of objects
+	lastLink atomic.Uint32 // of streams
+
+	ctx    context.Context // ends with the device
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed by Close
+	wg     sync.WaitGroup
+
+	stats stats
+
+	mu     sync.Mutex
+	closed bool
+	// What there is to close, by kind, in the order of closing.
+	listeners, channels registry[closer]
+	qps                 registry[*QP]
+	srqs, cqs           registry[closer]
+	windows, regions    registry[closer]
+	pds                 registry[closer]
+}
+
+// A closer is an object that ends with its device.
+type closer interface{ Close() error }
+
+// A registry is a set of objects.
+type registry[T comparable] map[T]struct{}
+
+// Open returns a new device. It returns an *OpError if the recording can't be
+// begun.
+func Open(cfg Config) (*Device, error) {
+	if cfg.Name == "" {
+		cfg.Name = "urnic0"
+	}
+	if cfg.CloseTimeout == 0 {
+		cfg.CloseTimeout = DefaultCloseTimeout
+	}
+	d := &Device{
+		cfg: cfg, log: cfg.Logger, network: cfg.Network,
+		manager:   pd.NewManager(cfg.Limits, cfg.DomainLimits),
+		done:      make(chan struct{}),
+		listeners: registry[closer]{}, channels: registry[closer]{}, qps: registry[*QP]{}, srqs: registry[closer]{},
+		cqs: registry[closer]{}, windows: registry[closer]{}, regions: registry[closer]{}, pds: registry[closer]{},
+	}
+	d.events.limit = eventsKept
+	d.events.lost = func(e *Event, n uint64) { e.Lost = n }
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.network == nil {
+		d.network = tcpNetwork{}
+	}
+	limits, _ := d.manager.Limits()
+	d.halfOpen = make(chan struct{}, min(limits[pd.HalfOpen], 1<<20))
+	if cfg.Record != nil {
+		w, err := capture.NewWriter(cfg.Record)
+		if err != nil {
+			return nil, d.fail("record", err)
+		}
+		d.record = w
+	}
+	d.ctx, d.cancel = context.WithCancelCause(context.Background())
+	return d, nil
+}
+
+// Name returns the device's name.
+func (d *Device) Name() string { return d.cfg.Name }
+
+// fail returns an *OpError of the device.
+func (d *Device) fail(op string, err error) error {
+	return &OpError{Op: op, Object: "device " + d.cfg.Name, Err: err}
+}
+
+// add registers an object, unless the device is closed.
+func add[T comparable](d *Device, set registry[T], v T) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return ErrClosed
+	}
+	set[v] = struct{}{}
+	return nil
+}
+
+func remove[T comparable](d *Device, set registry[T], v T) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(set, v)
+}
+
+// Close ends the device and all that belongs to it: connections are reset, work
+// requests flushed, regions deregistered. When it returns, no goroutine of the
+// device is left. It joins the errors of all it closes.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	d.mu.Unlock()
+	d.cancel(d.fail("close", ErrClosed))
+	var errs *multierror.Error
+	errs = multierror.Append(errs, closeAll(d, d.listeners)...)
+	// Queue pairs end side by side, as each waits for its goroutines.
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, qp := range d.list() {
+		wg.Go(func() {
+			if err := qp.Close(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = multierror.Append(errs, err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, set := range []registry[closer]{d.srqs, d.cqs, d.channels, d.windows, d.regions, d.pds} {
+		errs = multierror.Append(errs, closeAll(d, set)...)
+	}
+	d.wg.Wait()
+	close(d.done)
+	if d.record != nil {
+		if err := d.record.Close(); err != nil {
+			errs = multierror.Append(errs, d.fail("record", err))
+		}
+	}
+	if err := d.events.close(); err != nil {
+		errs = multierror.Append(errs, d.fail("close event descriptor", err))
+	}
+	return errs.ErrorOrNil()
+}
+
+// list returns the queue pairs there are.
+func (d *Device) list() []*QP {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	qps := make([]*QP, 0, len(d.qps))
+	for q := range d.qps {
+		qps = append(qps, q)
+	}
+	return qps
+}
+
+func closeAll(d *Device, set registry[closer]) []error {
+	d.mu.Lock()
+	objects := make([]closer, 0, len(set))
+	for c := range set {
+		objects = append(objects, c)
+	}
+	d.mu.Unlock()
+	var errs []error
+	for _, c := range objects {
+		if err := c.Close(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// Attr describes a device: what it can do, and what it may hold.
+type Attr struct {
+	Name         string    `json:"name"`
+	Limits       pd.Limits `json:"-"` // of the device
+	DomainLimits pd.Limits `json:"-"` // of each protection domain
+
+	MaxSGE      int    `json:"max_sge"`
+	MaxReadSGE  int    `json:"max_read_sge"`
+	MaxInline   int    `json:"max_inline"`
+	MaxWR       int    `json:"max_wr"`
+	MaxCQE      int    `json:"max_cqe"`
+	MaxIRD      int    `json:"max_ird"`
+	MaxORD      int    `json:"max_ord"`
+	MaxMessage  uint64 `json:"max_message"`
+	PrivateData int    `json:"max_private_data"`
+	Events      int    `json:"max_events"`
+
+	Atomics, Immediate, Windows, FastRegister, ZeroBased, SRQ bool
+}
+
+// Attr returns the device's attributes.
+func (d *Device) Attr() Attr {
+	device, domain := d.manager.Limits()
+	return Attr{
+		Name: d.cfg.Name, Limits: device, DomainLimits: domain,
+		MaxSGE: MaxSGE, MaxReadSGE: MaxReadSGE, MaxInline: MaxInline, MaxWR: MaxWR, MaxCQE: MaxCQE,
+		MaxIRD: MaxDepth, MaxORD: MaxDepth, MaxMessage: MaxMessage, PrivateData: 508, Events: eventsKept,
+		Atomics: true, Immediate: true, Windows: true, FastRegister: true, ZeroBased: true, SRQ: true,
+	}
+}
+
+// Held returns how much of a resource the device holds at this moment.
+func (d *Device) Held(r pd.Resource) uint64 { return d.manager.Held(r) }
+
+// stats counts what is not counted stream by stream.
+type stats struct {
+	connected, accepted, rejected, failed, lost atomic.Uint64
+
+	mu    sync.Mutex
+	ended rdmap.Stats // of streams that are no more
+}
+
+// Counters counts what a device has done.
+type Counters struct {
+	Connected uint64 // connections that this side has initiated
+	Accepted  uint64 // connections that it has accepted
+	Rejected  uint64 // requests that it has rejected
+	Failed    uint64 // start-ups that came to nothing
+	Lost      uint64 // streams that ended without a graceful close
+
+	Messages rdmap.Stats // by opcode, Terminates among them
+}
+
+// Counters returns what the device has counted so far.
+func (d *Device) Counters() Counters {
+	s := &d.stats
+	c := Counters{
+		Connected: s.connected.Load(), Accepted: s.accepted.Load(), Rejected: s.rejected.Load(),
+		Failed: s.failed.Load(), Lost: s.lost.Load(),
+	}
+	s.mu.Lock()
+	c.Messages = s.ended
+	s.mu.Unlock()
+	for _, q := range d.list() {
+		c.Messages.Add(q.Counters())
+	}
+	return c
+}

@@ -1,0 +1,2 @@
+// Package rnic is an emulated RNIC with verbs.
+package rnic

@@ -1,0 +1,262 @@
+package rnic
+
+import (
+	"errors"
+	"fmt"
+
+	"urnic/rdmap"
+)
+
+// Who transmits.
+const (
+	txIdle  int32 = iota // nobody
+	txBusy               // somebody
+	txAgain              // somebody, who must look again before stopping
+)
+
+// inlinePasses is how often a poster transmits before a goroutine goes on for
+// it: others may post faster than it can send.
+const inlinePasses = 8
+
+// PostSend posts requests to the send queue. If the transmitter is idle, the
+// call sends them, as far as the LLP takes them at once. It returns an *OpError
+// that wraps a *WRError for the first request that it refuses, or a
+// *StateError; those before a refused one are posted.
+//
+// What a consumer does with the memory before PostSend happens before the RNIC
+// reads it.
+func (q *QP) PostSend(wrs ...SendWR) error {
+	// Under mu no stream ends and flushes meanwhile, and leaves these behind.
+	q.mu.Lock()
+	err := q.mayPost()
+	if err == nil {
+		err = q.sq.post(wrs)
+	}
+	l := q.link
+	idle := q.state == Idle
+	q.mu.Unlock()
+	if l != nil && !idle {
+		l.kick()
+	}
+	if err != nil {
+		return q.fail("post send", err)
+	}
+	return nil
+}
+
+// kick makes sure that somebody transmits what there is to transmit from now
+// on.
+func (l *link) kick() {
+	for {
+		switch l.tx.Load() {
+		case txIdle:
+			if l.tx.CompareAndSwap(txIdle, txBusy) {
+				l.transmit(false)
+				return
+			}
+		case txBusy:
+			if l.tx.CompareAndSwap(txBusy, txAgain) {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// A passResult says what one round of transmitting came to.
+type passResult uint8
+
+const (
+	passIdle    passResult = iota // all is out
+	passMore                      // there is more
+	passBlocked                   // the LLP is full
+)
+
+// transmit transmits until there is nothing more. The caller holds the role and
+// gives it up. Without wait, it leaves the rest to a goroutine if the LLP is
+// full.
+func (l *link) transmit(wait bool) {
+	for passes := 1; ; passes++ {
+		if l.stopping.Load() { // the role is never given up again
+			l.endOfWrite()
+			close(l.txStopped)
+			return
+		}
+		l.tx.Store(txBusy) // what was asked for until now is seen to now
+		switch r := l.pass(wait); {
+		case r == passIdle:
+			if l.tx.CompareAndSwap(txBusy, txIdle) {
+				return
+			}
+		case !wait && (r == passBlocked || passes >= inlinePasses):
+			l.qp.pd.dev.wg.Go(func() { l.transmit(true) })
+			return
+		}
+	}
+}
+
+// pass transmits one round.
+func (l *link) pass(wait bool) passResult {
+	if l.ended {
+		return passIdle
+	}
+	idle, err := l.rdmap.Transmit(l)
+	var out bool
+	if err == nil {
+		out, err = l.conn.Flush(wait)
+	}
+	progress := l.complete()
+	if l.fault != nil {
+		e := l.fault
+		l.fault = nil
+		l.terminating(e, EventCatastrophic) // asks for another pass
+	}
+	if err != nil {
+		l.endOfWrite()
+		_ = l.conn.Abort() // the receiver finds out, and ends the link
+		return passIdle
+	}
+	l.judge(idle && out)
+	switch {
+	case !out:
+		return passBlocked
+	case !idle, progress && l.qp.sq.unbegun() > 0: // a fence may have opened
+		return passMore
+	case l.endWrite.Load() || l.rdmap.Ended():
+		if err := l.conn.CloseWrite(); err != nil {
+			_ = l.conn.Abort()
+		}
+		l.endOfWrite()
+	}
+	return passIdle
+}
+
+// endOfWrite notes that nothing will be sent any more.
+func (l *link) endOfWrite() {
+	if !l.ended {
+		l.ended = true
+		close(l.writeEnded)
+	}
+}
+
+// judge decides, once the peer has closed its half or the consumer wants to
+// close, how the stream ends (draft-hilland-rddp-verbs §6.2). out says that all
+// there is has been sent.
+func (l *link) judge(out bool) {
+	if !l.peerEnded.Load() && !l.closeAsked.Load() || l.endWrite.Load() || l.rdmap.Ended() {
+		return
+	}
+	q := l.qp
+	if out && q.sq.pending() == 0 && l.rdmap.Answering() == 0 {
+		q.mu.Lock()
+		if q.state == RTS {
+			q.state = Closing
+			l.draining = true
+			l.closing.Store(!l.peerEnded.Load()) // the peer's half may be closed already
+			l.limit()
+			l.endWrite.Store(true)
+			l.tx.Store(txAgain) // the close itself
+		}
+		q.mu.Unlock()
+		return
+	}
+	if l.peerEnded.Load() { // what is outstanding can't be finished
+		l.terminating(&rdmap.Error{
+			Code: rdmap.CodeStreamCatastrophic, Clause: "draft-hilland-rddp-verbs §6.2",
+			Reason: fmt.Sprintf("the peer closed the connection while %d requests were outstanding", q.sq.pending()+l.rdmap.Answering()),
+		}, EventBadLLPClose)
+	}
+}
+
+// complete completes the requests whose octets the LLP has taken, and reports
+// whether there were any.
+func (l *link) complete() bool {
+	accepted := l.conn.Accepted()
+	if l.accepted.Swap(accepted) == accepted {
+		return false
+	}
+	s := &l.qp.sq
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.queue.n
+	s.complete(accepted) // an overflow is the completion queue's affair
+	return s.queue.n < before
+}
+
+// unbegun returns how many requests the transmitter has not passed yet.
+func (s *sendQueue) unbegun() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.n - s.begun
+}
+
+// Next implements rdmap.Submitter: it returns the next request that may be
+// begun, and carries out those that send nothing.
+func (l *link) Next() *rdmap.Operation {
+	s := &l.qp.sq
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.begun < s.queue.n {
+		w := *s.queue.at(s.begun)
+		switch {
+		case w.flags&FlagLocalFence != 0 && s.begun > 0:
+			return nil
+		case w.flags&FlagReadFence != 0 && l.rdmap.Outstanding() > 0:
+			return nil
+		case w.op.isLocal():
+			s.begun++
+			if err := w.carryOut(); err != nil {
+				l.failed(err)
+				return nil
+			}
+			w.state = done
+			s.complete(l.accepted.Load())
+			continue
+		case w.op.isRead() && l.conn.Params().ORD == 0:
+			s.begun++
+			l.failed(w.refuse(StatusNoReadResources, errors.New("the connection was set up with an ORD of 0")))
+			return nil
+		case w.op.isRead() && !l.rdmap.MayRead():
+			return nil
+		}
+		w.state = begun
+		if w.op != OpWriteImmediate || w.operation.Op != rdmap.OpWrite { // its Immediate Data is still to come
+			s.begun++
+		}
+		return &w.operation
+	}
+	return nil
+}
+
+// failed ends the stream for an error in a request of this side. The state
+// changes later, as the caller holds the send queue.
+func (l *link) failed(err error) {
+	l.fault = &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err}
+	l.rdmap.Fail(l.fault)
+}
+
+// Submitted implements rdmap.Submitter.
+func (l *link) Submitted(o *rdmap.Operation, position uint64) {
+	w := o.Context.(*sendWQE)
+	s := &l.qp.sq
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.op == OpWriteImmediate && o.Op == rdmap.OpWrite {
+		w.secondHalf()
+		return
+	}
+	if w.state == begun { // a response may have been quicker
+		w.state, w.mark = posted, position
+	}
+}
+
+// Failed implements rdmap.Submitter.
+func (l *link) Failed(o *rdmap.Operation, err error) {
+	w := o.Context.(*sendWQE)
+	s := &l.qp.sq
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = w.refuse(StatusLocalProtection, err)
+	l.fault = &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err}
+}

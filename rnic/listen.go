@@ -1,0 +1,271 @@
+package rnic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"urnic/internal/capture"
+	"urnic/mpa"
+	"urnic/pd"
+)
+
+// A Listener accepts connections to one address.
+type Listener struct {
+	dev    *Device
+	net    net.Listener
+	queue  chan *ConnRequest
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when no goroutine of the listener is left
+}
+
+// Listen listens at host:port; an empty host stands for all addresses, port 0
+// for a free one. It returns an *OpError that wraps a *pd.LimitError or an error
+// of the network.
+func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) {
+	op := "listen at " + address
+	if err := d.manager.Reserve(pd.Listeners, 1); err != nil {
+		return nil, d.fail(op, err)
+	}
+	n, err := d.network.Listen(ctx, address)
+	if err != nil {
+		d.manager.Release(pd.Listeners, 1)
+		return nil, d.fail(op, err)
+	}
+	l := &Listener{dev: d, net: n, queue: make(chan *ConnRequest, acceptQueue), done: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancelCause(d.ctx)
+	if err := add(d, d.listeners, closer(l)); err != nil {
+		d.manager.Release(pd.Listeners, 1)
+		return nil, errors.Join(d.fail(op, err), n.Close())
+	}
+	d.wg.Go(l.run)
+	return l, nil
+}
+
+// Addr returns the address at which the listener listens.
+func (l *Listener) Addr() net.Addr { return l.net.Addr() }
+
+func (l *Listener) fail(op string, err error) error {
+	return &OpError{Op: op, Object: "listener " + l.Addr().String(), Err: err}
+}
+
+// run takes byte streams and has their Requests read. A connection in start-up
+// holds a token; when all are taken, further ones wait in the network's queue.
+func (l *Listener) run() {
+	defer close(l.done)
+	const longest = time.Second
+	pause := time.Millisecond
+	for {
+		select {
+		case l.dev.halfOpen <- struct{}{}:
+		case <-l.ctx.Done():
+			return
+		}
+		c, err := l.net.Accept()
+		if err != nil {
+			<-l.dev.halfOpen
+			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			l.dev.log.Warn("accept failed", "listener", l.Addr().String(), "error", err)
+			select { // no descriptors left, perhaps: others may close some
+			case <-time.After(pause):
+			case <-l.ctx.Done():
+				return
+			}
+			pause = min(2*pause, longest)
+			continue
+		}
+		pause = time.Millisecond
+		l.dev.wg.Go(func() { l.receive(c) })
+	}
+}
+
+// receive reads the Request of one byte stream and queues it.
+func (l *Listener) receive(c net.Conn) {
+	d := l.dev
+	r := &ConnRequest{dev: d, remote: c.RemoteAddr(), local: c.LocalAddr(), stream: d.recordStream(c, false)}
+	if err := d.manager.Reserve(pd.HalfOpen, 1); err != nil {
+		_ = c.Close()
+		<-d.halfOpen
+		return
+	}
+	cfg := d.cfg.MPA
+	if r.stream != nil {
+		cfg.Recorder = r.stream
+	}
+	req, err := mpa.ReceiveRequest(l.ctx, c, cfg)
+	if err != nil {
+		d.stats.failed.Add(1)
+		d.log.Info("start-up failed", "device", d.cfg.Name, "peer", r.remote.String(), "error", err)
+		r.release()
+		return
+	}
+	r.req = req
+	select {
+	case l.queue <- r:
+	case <-l.ctx.Done():
+		_ = r.Close() // nobody will accept it
+	}
+}
+
+// Accept waits for a connection request. It returns an *OpError that wraps the
+// context's error, or ErrClosed.
+func (l *Listener) Accept(ctx context.Context) (*ConnRequest, error) {
+	select {
+	case r := <-l.queue:
+		return r, nil
+	case <-l.ctx.Done():
+		return nil, l.fail("accept", ErrClosed)
+	case <-ctx.Done():
+		return nil, l.fail("accept", context.Cause(ctx))
+	}
+}
+
+// Close stops listening. Requests that nobody has accepted are dropped.
+func (l *Listener) Close() error {
+	if l.ctx.Err() != nil && l.isClosed() {
+		return nil
+	}
+	l.cancel(ErrClosed)
+	err := l.net.Close()
+	<-l.done
+	l.dev.manager.Release(pd.Listeners, 1)
+	for {
+		select {
+		case r := <-l.queue:
+			_ = r.Close() // nobody will accept it
+			continue
+		default:
+		}
+		break
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return l.fail("close", err)
+	}
+	return nil
+}
+
+// isClosed takes the listener off the device's list, and reports whether that
+// had been done before.
+func (l *Listener) isClosed() bool {
+	l.dev.mu.Lock()
+	defer l.dev.mu.Unlock()
+	_, open := l.dev.listeners[closer(l)]
+	delete(l.dev.listeners, closer(l))
+	return !open
+}
+
+// A ConnRequest is a connection request of a peer. It must be answered with
+// Accept or Reject, or dropped with Close.
+type ConnRequest struct {
+	dev           *Device
+	req           *mpa.Request
+	stream        *capture.Stream
+	local, remote net.Addr
+	answered      atomic.Bool
+}
+
+// PrivateData returns what the peer's ULP sent along.
+func (r *ConnRequest) PrivateData() []byte { return r.req.PrivateData() }
+
+// LocalAddr returns the address to which the peer has connected.
+func (r *ConnRequest) LocalAddr() net.Addr { return r.local }
+
+// RemoteAddr returns the address of the peer.
+func (r *ConnRequest) RemoteAddr() net.Addr { return r.remote }
+
+// MPA returns the MPA Request: revision, flags, and with revision 2 the peer's
+// IRD and ORD.
+func (r *ConnRequest) MPA() *mpa.Request { return r.req }
+
+func (r *ConnRequest) fail(op string, err error) error {
+	return &OpError{Op: op, Object: "request of " + r.remote.String(), Err: err}
+}
+
+// release gives back what a connection in start-up holds.
+func (r *ConnRequest) release() {
+	r.dev.manager.Release(pd.HalfOpen, 1)
+	<-r.dev.halfOpen
+}
+
+// answer makes sure that a request is answered once.
+func (r *ConnRequest) answer() error {
+	if r.answered.Swap(true) {
+		return errors.New("it has been answered already")
+	}
+	return nil
+}
+
+// Accept answers the request with a Reply that accepts: the queue pair goes from
+// Idle to RTS. Requests posted to it leave once the peer's first message is
+// here (RFC 5044 §7.1.2 rule 4).
+//
+// It returns an *OpError that wraps what went wrong, as QP.Connect does; the
+// request is dropped then, and the queue pair idle.
+func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
+	const op = "accept"
+	if q == nil || q.pd.dev != r.dev {
+		return r.fail(op, fmt.Errorf("the queue pair: %w", ErrForeign))
+	}
+	if err := r.answer(); err != nil {
+		return r.fail(op, err)
+	}
+	defer r.release()
+	s, err := q.beginStartup(ctx, p)
+	if err != nil {
+		r.dev.stats.failed.Add(1)
+		_ = r.req.Close() // err says why
+		return r.fail(op, err)
+	}
+	defer s.end()
+	s.stream = r.stream
+	conn, err := r.req.Accept(s.ctx, s.cfg)
+	if err == nil {
+		err = s.bind(conn)
+	}
+	if err != nil {
+		r.dev.stats.failed.Add(1)
+		return r.fail(op, s.why(err))
+	}
+	r.dev.stats.accepted.Add(1)
+	return nil
+}
+
+// Reject answers the request with a Reply that rejects, with private data that
+// tells the peer's ULP the reason, and closes the connection.
+func (r *ConnRequest) Reject(ctx context.Context, privateData []byte) error {
+	if err := r.answer(); err != nil {
+		return r.fail("reject", err)
+	}
+	defer r.release()
+	err := r.req.Reject(ctx, privateData)
+	_ = r.req.Close() // the Reply is out, or err says why not
+	if err != nil {
+		return r.fail("reject", err)
+	}
+	if r.stream != nil {
+		r.stream.Close(true)
+	}
+	r.dev.stats.rejected.Add(1)
+	return nil
+}
+
+// Close drops the request without an answer.
+func (r *ConnRequest) Close() error {
+	if r.answer() != nil {
+		return nil
+	}
+	defer r.release()
+	if r.stream != nil {
+		r.stream.Reset(true)
+	}
+	if err := r.req.Close(); err != nil {
+		return r.fail("close", err)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package rnic
+
+import (
+	"sync"
+
+	"urnic/internal/pollfd"
+)
+
+// A mailbox is a bounded queue that a consumer reads without waiting, waits for
+// on a channel, or polls through a file descriptor. When it is full, the oldest
+// entry makes room, and the next one that is taken says how many were lost.
+type mailbox[T any] struct {
+	limit int
+	lost  func(v *T, n uint64) // tells a value of the losses before it
+
+	mu      sync.Mutex
+	queue   []T
+	dropped uint64
+	changed chan struct{} // closed when something is put in; nil while nobody waits
+	fd      *pollfd.FD    // made when somebody asks for it
+}
+
+func (m *mailbox[T]) put(v T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.queue) == m.limit {
+		m.queue = m.queue[1:]
+		m.dropped++
+	}
+	m.queue = append(m.queue, v)
+	if m.changed != nil {
+		close(m.changed)
+		m.changed = nil
+	}
+	if m.fd != nil {
+		m.fd.Set()
+	}
+}
+
+func (m *mailbox[T]) take() (v T, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.queue) == 0 {
+		return v, false
+	}
+	v, m.queue = m.queue[0], m.queue[1:]
+	if m.dropped > 0 && m.lost != nil {
+		m.lost(&v, m.dropped)
+		m.dropped = 0
+	}
+	if len(m.queue) == 0 && m.fd != nil {
+		m.fd.Clear()
+	}
+	return v, true
+}
+
+// wait returns a channel that is closed when something is put in.
+func (m *mailbox[T]) wait() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changed == nil {
+		m.changed = make(chan struct{})
+	}
+	return m.changed
+}
+
+// descriptor returns a descriptor that is readable while there are entries.
+func (m *mailbox[T]) descriptor() (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fd == nil {
+		fd, err := pollfd.New()
+		if err != nil {
+			return -1, err
+		}
+		m.fd = fd
+		if len(m.queue) > 0 {
+			fd.Set()
+		}
+	}
+	return m.fd.Num(), nil
+}
+
+func (m *mailbox[T]) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fd == nil {
+		return nil
+	}
+	fd := m.fd
+	m.fd = nil
+	return fd.Close()
+}

@@ -1,0 +1,251 @@
+package rnic
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"urnic/stag"
+)
+
+// Access is a set of rights to a memory region or window; see package stag for
+// the single ones.
+type Access = stag.Access
+
+// The rights.
+const (
+	LocalWrite       = stag.LocalWrite
+	RemoteRead       = stag.RemoteRead
+	RemoteWrite      = stag.RemoteWrite
+	RemoteAtomic     = stag.RemoteAtomic
+	BindWindow       = stag.BindWindow
+	RemoteInvalidate = stag.RemoteInvalidate
+)
+
+// Memory says what a region covers: a Go slice, or memory that Go does not own,
+// and from which TO on it counts.
+type Memory struct {
+	Slice []byte // Go memory; or
+	// Pointer and Length name memory that stays where it is until the region is
+	// deregistered or invalidated: mapped, or of C. The consumer must have the
+	// right to use all of it: nothing else can be registered, as the process
+	// has no other memory (RFC 5041 §8.3.2 rule 4).
+	Pointer unsafe.Pointer
+	Length  int
+
+	// ZeroBased counts TOs from 0. Else they count from Base, or, if that is
+	// zero, they are addresses.
+	ZeroBased bool
+	Base      uint64
+}
+
+// region returns m as package stag wants it.
+func (m *Memory) region() (mem []byte, base uint64, err error) {
+	mem = m.Slice
+	if m.Pointer != nil {
+		if mem != nil {
+			return nil, 0, &stag.RegisterError{Rule: "memory", Reason: "give a slice or a pointer, not both"}
+		}
+		if m.Length < 0 {
+			return nil, 0, &stag.RegisterError{Rule: "length", Reason: "it is negative"}
+		}
+		mem = unsafe.Slice((*byte)(m.Pointer), m.Length)
+	}
+	switch {
+	case m.ZeroBased && m.Base != 0:
+		return nil, 0, &stag.RegisterError{Rule: "virtual address", Reason: "a zero-based region has no other base"}
+	case m.ZeroBased:
+	case m.Base != 0:
+		base = m.Base
+	case len(mem) > 0:
+		base = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))
+	}
+	return mem, base, nil
+}
+
+// An MR is a memory region.
+type MR struct {
+	pd    *PD
+	entry *stag.Entry
+}
+
+// Register opens Go memory under a new STag; TOs are addresses. The memory must
+// not be used by others while the RNIC uses it: see the package documentation.
+// It returns an *OpError that wraps a *stag.RegisterError or a *pd.LimitError.
+func (p *PD) Register(mem []byte, access Access) (*MR, error) {
+	return p.RegisterMemory(Memory{Slice: mem}, access, nil)
+}
+
+// RegisterMemory opens any memory under a new STag. If qp is not nil, only its
+// stream can use the STag (RFC 5041 §8.2). The errors are those of Register.
+func (p *PD) RegisterMemory(m Memory, access Access, qp *QP) (*MR, error) {
+	mem, base, err := m.region()
+	if err != nil {
+		return nil, p.fail("register", err)
+	}
+	s := stag.Memory{Mem: mem, Base: base, Access: access}
+	if qp != nil {
+		if qp.pd != p {
+			return nil, p.fail("register", fmt.Errorf("QP %d belongs to another protection domain", qp.Num()))
+		}
+		s.Stream = qp.scope().Stream
+	}
+	entry, err := p.dev.memory.Register(p.domain, s)
+	return p.newMR(entry, "register", err)
+}
+
+// AllocMR returns a region that is not valid yet, for at most maxLen octets, to
+// be made valid by a work request with OpFastRegister.
+func (p *PD) AllocMR(maxLen uint64) (*MR, error) {
+	entry, err := p.dev.memory.Allocate(p.domain, maxLen)
+	return p.newMR(entry, "allocate MR", err)
+}
+
+func (p *PD) newMR(entry *stag.Entry, op string, err error) (*MR, error) {
+	if err != nil {
+		return nil, p.fail(op, err)
+	}
+	mr := &MR{pd: p, entry: entry}
+	if err := add(p.dev, p.dev.regions, closer(mr)); err != nil {
+		_ = entry.Deregister() // nobody can use it yet
+		return nil, p.fail(op, err)
+	}
+	return mr, nil
+}
+
+// STag returns the STag that is valid now, or was so last. It serves local SGEs
+// as well as the peer.
+func (m *MR) STag() stag.STag { return m.entry.STag() }
+
+// Valid reports whether the STag opens memory.
+func (m *MR) Valid() bool { return m.entry.Valid() }
+
+// Base returns the TO of the first octet, Len how many there are; zero while
+// the region is not valid.
+func (m *MR) Base() uint64 { return m.entry.Base() }
+
+// Len returns how many octets the region covers.
+func (m *MR) Len() uint64 { return m.entry.Len() }
+
+// Stats counts what went through the STag.
+func (m *MR) Stats() stag.Stats { return m.entry.Stats() }
+
+// SGE names n octets of the region from offset off. A range outside the region
+// is refused when the SGE is posted.
+func (m *MR) SGE(off, n int) SGE {
+	return SGE{Addr: m.Base() + uint64(off), Length: uint32(n), LKey: m.STag()}
+}
+
+// Remote names the octet at offset off of the region, for the peer.
+func (m *MR) Remote(off int) Remote { return Remote{STag: m.STag(), TO: m.Base() + uint64(off)} }
+
+func (m *MR) fail(op string, err error) error {
+	return &OpError{Op: op, Object: "MR " + m.STag().String(), Err: err}
+}
+
+// Close deregisters the region. When it returns, nothing changes the memory any
+// more through its STag. It returns an *OpError if windows are bound to it.
+func (m *MR) Close() error {
+	if err := m.entry.Deregister(); err != nil {
+		return m.fail("deregister", err)
+	}
+	remove(m.pd.dev, m.pd.dev.regions, closer(m))
+	return nil
+}
+
+// A FastRegister says how OpFastRegister makes a region valid: with an STag of
+// the region's index and a key of the consumer, which must differ from the last
+// one.
+type FastRegister struct {
+	MR     *MR
+	Memory Memory
+	Access Access
+	Key    uint8
+}
+
+// WindowType is the type of a memory window.
+type WindowType uint8
+
+// The types. Type 1 windows belong to the protection domain, get their keys
+// from the RNIC, and may be bound again and again. Type 2 windows belong to the
+// stream that binds them, have the consumer's key, and must be invalidated
+// before they are bound anew.
+const (
+	Type1 WindowType = iota + 1
+	Type2
+)
+
+// An MW is a memory window.
+type MW struct {
+	pd    *PD
+	typ   WindowType
+	entry *stag.Entry
+}
+
+// AllocMW returns a window that is not bound.
+func (p *PD) AllocMW(t WindowType) (*MW, error) {
+	kinds := map[WindowType]stag.Kind{Type1: stag.Window1, Type2: stag.Window2}
+	entry, err := p.dev.memory.AllocateWindow(p.domain, kinds[t])
+	if err != nil {
+		return nil, p.fail("allocate MW", err)
+	}
+	w := &MW{pd: p, typ: t, entry: entry}
+	if err := add(p.dev, p.dev.windows, closer(w)); err != nil {
+		_ = entry.Deregister() // nobody can use it yet
+		return nil, p.fail("allocate MW", err)
+	}
+	return w, nil
+}
+
+// STag returns the STag that is valid now, or was so last.
+func (w *MW) STag() stag.STag { return w.entry.STag() }
+
+// Valid reports whether the window is bound.
+func (w *MW) Valid() bool { return w.entry.Valid() }
+
+// Type returns the window's type.
+func (w *MW) Type() WindowType { return w.typ }
+
+// Stats counts what went through the STag.
+func (w *MW) Stats() stag.Stats { return w.entry.Stats() }
+
+// Close deallocates the window, bound or not. When it returns, nothing changes
+// the memory any more through its STag.
+func (w *MW) Close() error {
+	if err := w.entry.Deregister(); err != nil {
+		return &OpError{Op: "deallocate", Object: "MW " + w.STag().String(), Err: err}
+	}
+	remove(w.pd.dev, w.pd.dev.windows, closer(w))
+	return nil
+}
+
+// A Bind says how OpBindWindow binds a window.
+type Bind struct {
+	MW     *MW
+	MR     *MR
+	Addr   uint64 // TO within the region
+	Length uint64 // octets; 0 unbinds a type 1 window
+	Access Access // remote rights
+	Key    uint8  // of a type 2 window; it must differ from the last one
+}
+
+// check refuses what can't be meant, before the request is posted.
+func (b *Bind) check(p *PD) error {
+	switch {
+	case b.MW == nil:
+		return errors.New("no window is given")
+	case b.MW.pd != p || b.MR != nil && b.MR.pd != p:
+		return errors.New("queue pair, region and window must be of one protection domain")
+	case b.MR == nil && b.Length > 0:
+		return errors.New("no region is given")
+	}
+	return nil
+}
+
+func (b *Bind) binding(by stag.Scope) stag.Binding {
+	s := stag.Binding{Base: b.Addr, Len: b.Length, Access: b.Access, Key: b.Key, By: by}
+	if b.MR != nil {
+		s.Region = b.MR.entry
+	}
+	return s
+}

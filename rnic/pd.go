@@ -1,0 +1,49 @@
+package rnic
+
+import (
+	"fmt"
+
+	"urnic/pd"
+)
+
+// A PD is a protection domain: queue pairs, memory and shared receive queues of
+// one domain may work together.
+type PD struct {
+	dev    *Device
+	domain *pd.Domain
+}
+
+// AllocPD returns a new protection domain. It returns an *OpError that wraps a
+// *pd.LimitError if there are too many.
+func (d *Device) AllocPD() (*PD, error) {
+	domain, err := d.manager.NewDomain()
+	if err != nil {
+		return nil, d.fail("allocate PD", err)
+	}
+	p := &PD{dev: d, domain: domain}
+	if err := add(d, d.pds, closer(p)); err != nil {
+		_ = domain.Close() // it is empty
+		return nil, d.fail("allocate PD", err)
+	}
+	return p, nil
+}
+
+// Device returns the device that the domain belongs to.
+func (p *PD) Device() *Device { return p.dev }
+
+// Num returns the number of the domain.
+func (p *PD) Num() uint32 { return uint32(p.domain.ID()) }
+
+func (p *PD) fail(op string, err error) error {
+	return &OpError{Op: op, Object: fmt.Sprintf("PD %d", p.Num()), Err: err}
+}
+
+// Close gives the domain up. It returns an *OpError that wraps a *pd.BusyError
+// while something belongs to it.
+func (p *PD) Close() error {
+	if err := p.domain.Close(); err != nil {
+		return p.fail("close", err)
+	}
+	remove(p.dev, p.dev.pds, closer(p))
+	return nil
+}

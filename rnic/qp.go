@@ -1,0 +1,256 @@
+package rnic
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"urnic/mpa"
+	"urnic/pd"
+	"urnic/rdmap"
+	"urnic/stag"
+)
+
+// QPAttr says what a queue pair is like. Zeros stand for the defaults.
+type QPAttr struct {
+	SendCQ, RecvCQ *CQ  // where work completes; both must be given
+	SRQ            *SRQ // where receives come from, in place of a receive queue
+
+	MaxSendWR int // requests in the send queue
+	MaxRecvWR int // requests in the receive queue; none with an SRQ
+	MaxSGE    int // entries of an SGL
+	MaxInline int // octets of inline data
+}
+
+// A QP is a queue pair: one end of an RDMA connection. All of its methods are
+// safe for concurrent use.
+type QP struct {
+	pd             *PD
+	num            uint32
+	attr           QPAttr
+	sendCQ, recvCQ *CQ
+	srq            *SRQ
+	stream         atomic.Uint32 // what stag.Scope calls the stream; new after each Reset
+
+	sq      sendQueue
+	rq      recvQueue
+	srqHeld atomic.Int32 // receives of the SRQ that have arrived and are not polled
+
+	mu       sync.Mutex // of what follows; taken before that of a queue
+	state    State
+	starting *startup // a connection on its way, or nil
+	link     *link    // the stream, from start-up until a Reset
+	err      error    // why the stream ended, if not gracefully
+	closed   bool
+	ended    rdmap.Stats // of streams before this one
+}
+
+// CreateQP returns a new queue pair, in state Idle. It returns an *OpError if an
+// attribute is out of range or exceeds a quota.
+func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
+	const op = "create QP"
+	attr.defaults()
+	if err := attr.check(p); err != nil {
+		return nil, p.fail(op, err)
+	}
+	if err := attr.reserve(p); err != nil {
+		return nil, p.fail(op, err)
+	}
+	q := &QP{pd: p, num: p.dev.lastNum.Add(1), attr: attr, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, state: Idle}
+	q.stream.Store(p.dev.lastLink.Add(1))
+	q.sq.init(q)
+	q.rq.ring.init(attr.MaxRecvWR)
+	q.rq.taken.limit = MaxWR
+	q.sendCQ.users.Add(1)
+	q.recvCQ.users.Add(1)
+	if err := add(p.dev, p.dev.qps, q); err != nil {
+		q.release()
+		return nil, p.fail(op, err)
+	}
+	return q, nil
+}
+
+func (a *QPAttr) defaults() {
+	for _, d := range []struct {
+		v   *int
+		def int
+	}{{&a.MaxSendWR, DefaultWR}, {&a.MaxRecvWR, DefaultWR}, {&a.MaxSGE, DefaultSGE}, {&a.MaxInline, DefaultInline}} {
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+	}
+	if a.SRQ != nil {
+		a.MaxRecvWR = 0
+	}
+}
+
+func (a *QPAttr) check(p *PD) error {
+	for _, r := range []struct {
+		name     string
+		v, limit int
+	}{{"MaxSendWR", a.MaxSendWR, MaxWR}, {"MaxRecvWR", a.MaxRecvWR, MaxWR}, {"MaxSGE", a.MaxSGE, MaxSGE}, {"MaxInline", a.MaxInline, MaxInline}} {
+		if r.v < 0 || r.v > r.limit {
+			return fmt.Errorf("%s %d: say 0 to %d", r.name, r.v, r.limit)
+		}
+	}
+	for _, c := range []*CQ{a.SendCQ, a.RecvCQ} {
+		switch {
+		case c == nil:
+			return fmt.Errorf("a completion queue is missing: give SendCQ and RecvCQ")
+		case c.dev != p.dev:
+			return fmt.Errorf("CQ %d: %w", c.num, ErrForeign)
+		case c.pd != nil && c.pd != p: // "MUST NOT enable sharing a CQ across ULPs" without trust: RFC 5040 §8.1.1 rule 9
+			return fmt.Errorf("CQ %d is reserved for PD %d", c.num, c.pd.Num())
+		}
+	}
+	if a.SRQ != nil && a.SRQ.pd != p {
+		return fmt.Errorf("SRQ %d belongs to another protection domain", a.SRQ.num)
+	}
+	return nil
+}
+
+// reserve takes what the queue pair will hold (RFC 5040 §8.1.2 rule 2).
+func (a *QPAttr) reserve(p *PD) error {
+	taken := 0
+	amounts := a.amounts()
+	for i, r := range amounts {
+		if err := p.domain.Reserve(r.resource, r.n); err != nil {
+			for _, back := range amounts[:taken] {
+				p.domain.Release(back.resource, back.n)
+			}
+			return err
+		}
+		taken = i + 1
+	}
+	if a.SRQ == nil {
+		return nil
+	}
+	if err := a.SRQ.use(); err != nil {
+		for _, back := range amounts {
+			p.domain.Release(back.resource, back.n)
+		}
+		return fmt.Errorf("SRQ %d: %w", a.SRQ.num, err)
+	}
+	return nil
+}
+
+type amount struct {
+	resource pd.Resource
+	n        uint64
+}
+
+func (a *QPAttr) amounts() []amount {
+	return []amount{{pd.QueuePairs, 1}, {pd.SendWRs, uint64(a.MaxSendWR)}, {pd.RecvWRs, uint64(a.MaxRecvWR)}}
+}
+
+func (q *QP) release() {
+	for _, r := range q.attr.amounts() {
+		q.pd.domain.Release(r.resource, r.n)
+	}
+	if q.srq != nil {
+		q.srq.unuse()
+	}
+	q.sendCQ.users.Add(-1)
+	q.recvCQ.users.Add(-1)
+}
+
+// Num returns the number of the queue pair within its device.
+func (q *QP) Num() uint32 { return q.num }
+
+// PD returns the protection domain of the queue pair.
+func (q *QP) PD() *PD { return q.pd }
+
+// scope returns as whom the queue pair uses STags.
+func (q *QP) scope() stag.Scope {
+	return stag.Scope{Domain: q.pd.domain, Stream: stag.Stream(q.stream.Load())}
+}
+
+func (q *QP) fail(op string, err error) error {
+	return &OpError{Op: op, Object: fmt.Sprintf("QP %d", q.num), Err: err}
+}
+
+// State returns the state of the queue pair.
+func (q *QP) State() State {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.state
+}
+
+// Err returns why the stream has ended, or is ending; nil if it has not, or if
+// it was closed gracefully. A Terminate of the peer is a *rdmap.PeerError, an
+// error that this side has found an *rdmap.Error.
+func (q *QP) Err() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err
+}
+
+// Params returns what MPA start-up has settled, with the peer's private data,
+// or false before there was a connection.
+func (q *QP) Params() (mpa.Params, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.link == nil {
+		return mpa.Params{}, false
+	}
+	return q.link.conn.Params(), true
+}
+
+// Counters returns what the queue pair has sent and received, by opcode.
+func (q *QP) Counters() rdmap.Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.ended
+	if q.link != nil {
+		s.Add(q.link.rdmap.Stats())
+	}
+	return s
+}
+
+// Close gives the queue pair up, in whatever state. A connection is reset; work
+// requests are flushed. When it returns, no goroutine of the queue pair is left
+// and no memory is touched on its behalf.
+func (q *QP) Close() error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	q.closed = true
+	q.mu.Unlock()
+	q.end(ErrClosed)
+	remove(q.pd.dev, q.pd.dev.qps, q)
+	q.pd.dev.stats.add(q.Counters())
+	q.release()
+	return nil
+}
+
+// end stops the stream, if there is one, and flushes all requests.
+func (q *QP) end(why error) {
+	q.mu.Lock()
+	if s := q.starting; s != nil {
+		q.mu.Unlock()
+		s.cancel(why)
+		<-s.done
+		q.mu.Lock()
+	}
+	l := q.link
+	if l == nil {
+		if q.state == Idle {
+			q.state = Error
+		}
+		q.mu.Unlock()
+		q.flush(nil)
+		return
+	}
+	q.mu.Unlock()
+	l.abort(why)
+	<-l.done
+	q.flush(nil) // what was posted since the stream ended
+}
+
+func (s *stats) add(o rdmap.Stats) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended.Add(o)
+}

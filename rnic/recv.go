@@ -1,0 +1,127 @@
+package rnic
+
+import (
+	"fmt"
+
+	"urnic/rdmap"
+	"urnic/stag"
+)
+
+// A recvWQE is a receive in a queue. It is an untagged buffer of DDP.
+type recvWQE struct {
+	id    uint64
+	sgl   []SGE
+	size  uint64
+	table *stag.Table
+	scope stag.Scope
+
+	immediate immediateBuffer // Immediate Data goes here, not into the SGL
+	fault     error           // why the SGL could not be used
+}
+
+// Len implements ddp.Buffer.
+func (w *recvWQE) Len() uint64 { return w.size }
+
+// Place implements ddp.Buffer. The receive was checked when it was posted, so
+// that an error means that the consumer has given the memory up since.
+func (w *recvWQE) Place(off uint32, p []byte) error {
+	at := uint64(off)
+	for _, e := range w.sgl {
+		if len(p) == 0 {
+			return nil
+		}
+		if at >= uint64(e.Length) {
+			at -= uint64(e.Length)
+			continue
+		}
+		n := min(uint64(len(p)), uint64(e.Length)-at)
+		pin, err := w.table.Acquire(e.LKey, w.scope, stag.LocalWrite, e.Addr+at, n)
+		if err != nil {
+			w.fault = err
+			return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: err}
+		}
+		copy(pin.Bytes(), p[:n])
+		pin.Release()
+		p, at = p[n:], 0
+	}
+	return nil
+}
+
+// immediateBuffer is where Immediate Data is placed (RFC 7306 §6.2).
+type immediateBuffer [rdmap.ImmediateLen]byte
+
+// Len implements ddp.Buffer.
+func (b *immediateBuffer) Len() uint64 { return rdmap.ImmediateLen }
+
+// Place implements ddp.Buffer.
+func (b *immediateBuffer) Place(off uint32, p []byte) error {
+	copy(b[off:], p)
+	return nil
+}
+
+// A recvRing is a queue of receives, with those to use again.
+type recvRing struct {
+	fifo[*recvWQE]
+	spare []*recvWQE
+}
+
+func (r *recvRing) init(limit int) { r.limit = limit }
+
+// post adds a receive for a domain and, if it is not shared, a stream.
+func (r *recvRing) post(wr *RecvWR, p *PD, maxSGE int) error {
+	return r.postFor(wr, &p.dev.memory, stag.Scope{Domain: p.domain}, maxSGE)
+}
+
+func (r *recvRing) postFor(wr *RecvWR, table *stag.Table, scope stag.Scope, maxSGE int) error {
+	if r.full() {
+		return ErrQueueFull
+	}
+	size, err := checkSGL(wr.SGL, maxSGE, table, scope, stag.LocalWrite, true)
+	if err != nil {
+		return err
+	}
+	var w *recvWQE
+	if n := len(r.spare); n > 0 {
+		w, r.spare = r.spare[n-1], r.spare[:n-1]
+	} else {
+		w = new(recvWQE)
+	}
+	w.id, w.sgl, w.size, w.table, w.scope, w.fault = wr.ID, append(w.sgl[:0], wr.SGL...), size, table, scope, nil
+	r.push(w)
+	return nil
+}
+
+// take removes the oldest receive; recycle gives it back for use again.
+func (r *recvRing) take() *recvWQE { return r.pop() }
+
+func (r *recvRing) recycle(w *recvWQE) {
+	if len(r.spare) < r.limit {
+		r.spare = append(r.spare, w)
+	}
+}
+
+// checkSGL checks an SGL and returns its length in octets. strict takes only
+// memory that is open now; else a region may be made valid by a request that is
+// still in the queue.
+func checkSGL(sgl []SGE, limit int, table *stag.Table, scope stag.Scope, need stag.Access, strict bool) (uint64, error) {
+	if len(sgl) > limit {
+		return 0, fmt.Errorf("SGL of %d entries: the queue takes %d", len(sgl), limit)
+	}
+	total := uint64(0)
+	for i, e := range sgl {
+		total += uint64(e.Length)
+		if e.Length == 0 {
+			continue // "no STag check at all" for nothing
+		}
+		if err := table.Check(e.LKey, scope, need, e.Addr, uint64(e.Length)); err != nil {
+			if !strict && !table.Valid(e.LKey) && table.Exists(e.LKey) {
+				continue
+			}
+			return 0, fmt.Errorf("SGE %d: %w", i, err)
+		}
+	}
+	if total > MaxMessage {
+		return 0, fmt.Errorf("SGL of %d octets: a message has at most %d", total, uint64(MaxMessage))
+	}
+	return total, nil
+}

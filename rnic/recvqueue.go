@@ -1,0 +1,169 @@
+package rnic
+
+import (
+	"fmt"
+	"sync"
+
+	"urnic/ddp"
+	"urnic/rdmap"
+)
+
+// A recvQueue is where the receives of a queue pair come from: a queue of its
+// own, or a shared one.
+type recvQueue struct {
+	mu   sync.Mutex
+	ring recvRing // the queue pair's own
+
+	// taken are receives of the SRQ that belong to the next messages. Only the
+	// receiver uses it.
+	taken fifo[*recvWQE]
+}
+
+// PostRecv posts receives. It returns an *OpError that wraps a *WRError for the
+// first one that it refuses; those before it are posted.
+//
+// What a consumer does with the memory before PostRecv happens before the RNIC
+// places anything there.
+func (q *QP) PostRecv(wrs ...RecvWR) error {
+	const op = "post receive"
+	if q.srq != nil {
+		return q.fail(op, ErrUsesSRQ)
+	}
+	// Under mu no stream ends and flushes meanwhile, and leaves these behind.
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.mayPost(); err != nil {
+		return q.fail(op, err)
+	}
+	q.rq.mu.Lock()
+	defer q.rq.mu.Unlock()
+	for i := range wrs {
+		if err := q.rq.ring.postFor(&wrs[i], &q.pd.dev.memory, q.scope(), q.attr.MaxSGE); err != nil {
+			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Err: err})
+		}
+	}
+	return nil
+}
+
+// mayPost checks under mu whether requests are taken.
+func (q *QP) mayPost() error {
+	switch {
+	case q.closed:
+		return ErrClosed
+	case q.state == Idle || q.state == RTS && !q.link.draining:
+		return nil
+	}
+	return &StateError{State: q.state, Err: q.err}
+}
+
+// receiveBuffer returns the receive for a message, ahead of the oldest one in
+// use; nil if there is none.
+func (q *QP) receiveBuffer(ahead uint32, immediate bool) ddp.Buffer {
+	var w *recvWQE
+	if q.srq != nil {
+		w = q.takeShared(int(ahead))
+	} else {
+		q.rq.mu.Lock()
+		if ahead < uint32(q.rq.ring.n) {
+			w = *q.rq.ring.at(int(ahead))
+		}
+		q.rq.mu.Unlock()
+	}
+	switch {
+	case w == nil:
+		return nil
+	case immediate:
+		return &w.immediate
+	}
+	return w
+}
+
+// takeShared takes receives off the SRQ until there is one for the message.
+func (q *QP) takeShared(ahead int) *recvWQE {
+	taken := &q.rq.taken
+	for taken.n <= ahead {
+		if limit := q.srq.attr.PerQP; limit > 0 && int(q.srqHeld.Load()) >= limit {
+			q.pd.dev.report(Event{
+				Type: EventSRQShare, QP: q, SRQ: q.srq,
+				Err: fmt.Errorf("the peer holds %d receives that are not polled, its share is %d", q.srqHeld.Load(), limit),
+			})
+			return nil
+		}
+		if taken.full() {
+			return nil
+		}
+		w := q.srq.take()
+		if w == nil {
+			return nil
+		}
+		q.srqHeld.Add(1)
+		taken.push(w)
+	}
+	return *taken.at(ahead)
+}
+
+// deliver completes the oldest receive with a message.
+func (q *QP) deliver(d rdmap.Delivery) error {
+	var w *recvWQE
+	if q.srq != nil {
+		w = q.rq.taken.pop()
+	} else {
+		q.rq.mu.Lock()
+		w = q.rq.ring.take()
+		q.rq.mu.Unlock()
+	}
+	wc := WC{
+		ID: w.id, Op: recvOp(d.Op), QPN: q.num, ByteLen: d.Length,
+		Solicited: d.Op.Solicited(), Invalidated: d.Invalidated,
+	}
+	if wc.Op == OpRecvImmediate {
+		wc.Immediate = w.immediate
+	}
+	return q.finishRecv(w, wc)
+}
+
+// finishRecv pushes the completion of a receive and lets go of it.
+func (q *QP) finishRecv(w *recvWQE, wc WC) error {
+	e := cqe{wc: wc}
+	if q.srq != nil {
+		e.held = &q.srqHeld
+		q.srq.putBack(w)
+	} else {
+		q.rq.mu.Lock()
+		q.rq.ring.recycle(w)
+		q.rq.mu.Unlock()
+	}
+	if !q.recvCQ.push(e, wc.Solicited) {
+		if e.held != nil {
+			e.held.Add(-1)
+		}
+		return &rdmap.Error{Code: rdmap.CodeStreamCatastrophic, Clause: "RFC 5040 §8.1.1", Err: q.recvCQ.fail("complete", ErrOverflow)}
+	}
+	return nil
+}
+
+// flushRecv completes all receives: one whose memory could not be used with its
+// own status, the others as flushed. Those of an SRQ stay there, but for the
+// ones that messages have begun to fill.
+func (q *QP) flushRecv() {
+	finish := func(w *recvWQE) {
+		wc := WC{ID: w.id, Op: OpRecv, QPN: q.num, Status: StatusFlushed}
+		if w.fault != nil {
+			wc.Status, wc.Cause = StatusLocalProtection, w.fault
+		}
+		_ = q.finishRecv(w, wc) // a completion queue that overflows now has failed anyway
+	}
+	for q.rq.taken.n > 0 {
+		finish(q.rq.taken.pop())
+	}
+	for {
+		q.rq.mu.Lock()
+		if q.rq.ring.n == 0 {
+			q.rq.mu.Unlock()
+			return
+		}
+		w := q.rq.ring.take()
+		q.rq.mu.Unlock()
+		finish(w)
+	}
+}

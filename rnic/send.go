@@ -1,0 +1,273 @@
+package rnic
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"urnic/rdmap"
+	"urnic/stag"
+)
+
+// A sendState says how far a request of the send queue has come.
+type sendState uint8
+
+const (
+	queued sendState = iota // not begun
+	begun                   // given to the stream
+	posted                  // all posted: a Send or Write is done when mark is accepted
+	done                    // to be completed in its turn
+)
+
+// A sendWQE is a request in the send queue. It is the payload of its message.
+type sendWQE struct {
+	qp     *QP
+	id     uint64
+	op     Opcode
+	flags  Flags
+	sgl    []SGE
+	length uint64
+	inline []byte // the data instead of sgl, if FlagInline
+
+	immediate rdmap.Immediate // of a Write with Immediate, until it is its turn
+	register  FastRegister
+	bind      Bind
+
+	operation rdmap.Operation
+	state     sendState
+	mark      uint64 // position in the LLP behind the message
+	status    Status
+	cause     error
+	pins      []stag.Pin
+}
+
+// Gather implements ddp.Payload.
+func (w *sendWQE) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
+	if w.flags&FlagInline != 0 {
+		return append(pieces, w.inline[off:off+n]), nil
+	}
+	at, left := uint64(off), uint64(n)
+	for _, e := range w.sgl {
+		if left == 0 {
+			break
+		}
+		if at >= uint64(e.Length) {
+			at -= uint64(e.Length)
+			continue
+		}
+		k := min(left, uint64(e.Length)-at)
+		pin, err := w.qp.pd.dev.memory.Acquire(e.LKey, w.qp.scope(), 0, e.Addr+at, k)
+		if err != nil {
+			w.Release()
+			return pieces, err
+		}
+		w.pins = append(w.pins, pin)
+		pieces = append(pieces, pin.Bytes())
+		left, at = left-k, 0
+	}
+	return pieces, nil
+}
+
+// Release implements ddp.Payload.
+func (w *sendWQE) Release() {
+	for i, pin := range w.pins {
+		pin.Release()
+		w.pins[i] = stag.Pin{}
+	}
+	w.pins = w.pins[:0]
+}
+
+// Stable implements ddp.Payload: until a request completes, the consumer leaves
+// its memory alone.
+func (w *sendWQE) Stable() bool { return true }
+
+// check refuses a request that can't be carried out, and returns the length of
+// its SGL or inline data.
+func (q *QP) check(wr *SendWR) (length uint64, err error) {
+	switch {
+	case !wr.Op.postable():
+		return 0, fmt.Errorf("%v can't be posted", wr.Op)
+	case wr.Flags&^allFlags != 0:
+		return 0, fmt.Errorf("unknown flags 0x%x", uint8(wr.Flags&^allFlags))
+	case wr.Flags&FlagSolicited != 0 && !(wr.Op == OpSend || wr.Op == OpSendInvalidate || wr.Op == OpImmediate || wr.Op == OpWriteImmediate):
+		return 0, fmt.Errorf("%v can't raise a solicited event", wr.Op)
+	case wr.Flags&FlagInline != 0:
+		if !wr.Op.sendsData() {
+			return 0, fmt.Errorf("%v has no inline data", wr.Op)
+		}
+		if len(wr.SGL) != 0 {
+			return 0, errors.New("both an SGL and inline data are given")
+		}
+		if len(wr.Inline) > q.attr.MaxInline {
+			return 0, fmt.Errorf("%d octets of inline data: the queue takes %d", len(wr.Inline), q.attr.MaxInline)
+		}
+		return uint64(len(wr.Inline)), nil
+	}
+	switch wr.Op {
+	case OpImmediate, OpLocalInvalidate:
+		if len(wr.SGL) != 0 {
+			return 0, fmt.Errorf("%v has no SGL", wr.Op)
+		}
+	case OpFastRegister:
+		return 0, q.checkRegister(&wr.Register)
+	case OpBindWindow:
+		return 0, wr.Bind.check(q.pd)
+	case OpRead, OpReadInvalidate, OpFetchAdd, OpCmpSwap:
+		return q.checkRead(wr)
+	}
+	return checkSGL(wr.SGL, q.attr.MaxSGE, &q.pd.dev.memory, q.scope(), 0, false)
+}
+
+func (q *QP) checkRegister(r *FastRegister) error {
+	if r.MR == nil {
+		return errors.New("no region is given")
+	}
+	if r.MR.pd != q.pd {
+		return errors.New("the region belongs to another protection domain")
+	}
+	_, _, err := r.Memory.region()
+	return err
+}
+
+func (q *QP) checkRead(wr *SendWR) (uint64, error) {
+	n, err := checkSGL(wr.SGL, MaxReadSGE, &q.pd.dev.memory, q.scope(), stag.LocalWrite, false)
+	switch {
+	case err != nil:
+		return 0, err
+	case wr.Op.isAtomic() && len(wr.SGL) > 0 && n != rdmap.AtomicLen:
+		return 0, fmt.Errorf("%v returns %d octets, the SGL has room for %d", wr.Op, rdmap.AtomicLen, n)
+	case wr.Op == OpReadInvalidate && len(wr.SGL) == 0:
+		return 0, errors.New("there is no sink whose STag could be invalidated")
+	}
+	return n, nil
+}
+
+// fill makes w a copy of a request that check has passed.
+func (w *sendWQE) fill(wr *SendWR, length uint64) {
+	w.id, w.op, w.flags = wr.ID, wr.Op, wr.Flags
+	w.sgl, w.inline, w.length = append(w.sgl[:0], wr.SGL...), append(w.inline[:0], wr.Inline...), length
+	w.immediate, w.register, w.bind = wr.Immediate, wr.Register, wr.Bind
+	w.state, w.mark, w.status, w.cause = queued, 0, StatusSuccess, nil
+	o := &w.operation
+	*o = rdmap.Operation{Length: length, STag: wr.Remote.STag, TO: wr.Remote.TO, Invalidate: wr.Invalidate, Immediate: wr.Immediate, Context: w}
+	if length > 0 && wr.Op.sendsData() {
+		o.Payload = w
+	}
+	solicited := wr.Flags&FlagSolicited != 0
+	choose := func(plain, se rdmap.Opcode) rdmap.Opcode {
+		if solicited {
+			return se
+		}
+		return plain
+	}
+	switch wr.Op {
+	case OpSend:
+		o.Op = choose(rdmap.OpSend, rdmap.OpSendSE)
+	case OpSendInvalidate:
+		o.Op = choose(rdmap.OpSendInvalidate, rdmap.OpSendSEInvalidate)
+	case OpWrite, OpWriteImmediate:
+		o.Op = rdmap.OpWrite
+	case OpImmediate:
+		o.Op = choose(rdmap.OpImmediate, rdmap.OpImmediateSE)
+	case OpRead, OpReadInvalidate:
+		o.Op = rdmap.OpReadRequest
+		if len(w.sgl) > 0 {
+			o.SinkSTag, o.SinkTO = w.sgl[0].LKey, w.sgl[0].Addr
+		}
+	case OpFetchAdd, OpCmpSwap:
+		o.Op, o.Length = rdmap.OpAtomicRequest, 0
+		o.Atomic = wr.Atomic.request(wr.Op)
+	}
+}
+
+// secondHalf turns a Write with Immediate, whose Write is posted, into its
+// Immediate Data.
+func (w *sendWQE) secondHalf() {
+	op := rdmap.OpImmediate
+	if w.flags&FlagSolicited != 0 {
+		op = rdmap.OpImmediateSE
+	}
+	w.operation = rdmap.Operation{Op: op, Immediate: w.immediate, Context: w}
+}
+
+// request returns the operands as they go to the peer.
+func (a *Atomic) request(op Opcode) rdmap.AtomicRequest {
+	all := ^uint64(0)
+	if op == OpFetchAdd {
+		// What FetchAdd does not use is "set to zero" and "ffffffffffffffffh on
+		// transmit": RFC 7306 §5.2.1.
+		return rdmap.AtomicRequest{Op: rdmap.AtomicFetchAdd, AddSwap: a.Add, AddSwapMask: a.AddMask, CompareMask: all}
+	}
+	r := rdmap.AtomicRequest{Op: rdmap.AtomicCmpSwap, AddSwap: a.Swap, AddSwapMask: a.SwapMask, Compare: a.Compare, CompareMask: a.CompareMask}
+	if !a.Masked {
+		if r.AddSwapMask == 0 {
+			r.AddSwapMask = all
+		}
+		if r.CompareMask == 0 {
+			r.CompareMask = all
+		}
+	}
+	return r
+}
+
+// storeOriginal puts what an atomic found into the SGL, as this machine keeps
+// numbers.
+func (w *sendWQE) storeOriginal() error {
+	if len(w.sgl) == 0 || w.length == 0 {
+		return nil
+	}
+	pin, err := w.qp.pd.dev.memory.Acquire(w.sgl[0].LKey, w.qp.scope(), stag.LocalWrite, w.sgl[0].Addr, rdmap.AtomicLen)
+	if err != nil {
+		return err
+	}
+	binary.NativeEndian.PutUint64(pin.Bytes(), w.operation.Original)
+	pin.Release()
+	return nil
+}
+
+// carryOut does what a request does that sends nothing.
+func (w *sendWQE) carryOut() error {
+	table, by := &w.qp.pd.dev.memory, w.qp.scope()
+	switch w.op {
+	case OpFastRegister:
+		mem, base, err := w.register.Memory.region()
+		if err == nil {
+			err = w.register.MR.entry.FastRegister(stag.Memory{Mem: mem, Base: base, Access: w.register.Access}, w.register.Key)
+		}
+		return w.refuse(StatusRegisterFailed, err)
+	case OpBindWindow:
+		_, err := w.bind.MW.entry.Bind(w.bind.binding(by))
+		return w.refuse(StatusBindFailed, err)
+	}
+	return w.invalidate(table, w.operation.Invalidate, by)
+}
+
+// invalidate invalidates an STag of this side.
+func (w *sendWQE) invalidate(table *stag.Table, s stag.STag, by stag.Scope) error {
+	err := table.Invalidate(s, by)
+	status := StatusInvalidateFailed
+	if access := (*stag.AccessError)(nil); errors.As(err, &access) {
+		status = StatusBadSTag
+	}
+	return w.refuse(status, err)
+}
+
+// refuse notes with which status the request fails, if err is an error.
+func (w *sendWQE) refuse(status Status, err error) error {
+	if err != nil {
+		w.status, w.cause = status, err
+	}
+	return err
+}
+
+// completion returns the request's completion.
+func (w *sendWQE) completion() WC {
+	wc := WC{ID: w.id, Status: w.status, Op: w.op, QPN: w.qp.num, Cause: w.cause}
+	if w.status == StatusSuccess {
+		wc.ByteLen = uint32(w.length)
+		if w.op.isAtomic() {
+			wc.ByteLen, wc.Original = rdmap.AtomicLen, w.operation.Original
+		}
+	}
+	return wc
+}

@@ -1,0 +1,134 @@
+package rnic
+
+import (
+	"sync"
+)
+
+// A sendQueue is the send queue of a queue pair. Requests complete in their
+// order (RFC 5040 §5.5 rule 15).
+type sendQueue struct {
+	qp *QP
+
+	mu    sync.Mutex // taken before that of a completion queue
+	queue fifo[*sendWQE]
+	begun int // requests at the front of queue that the transmitter has passed
+	spare []*sendWQE
+	empty chan struct{} // closed when the queue becomes empty; nil while nobody waits
+}
+
+func (s *sendQueue) init(q *QP) { s.qp, s.queue.limit = q, q.attr.MaxSendWR }
+
+// post adds requests. The caller holds no lock.
+func (s *sendQueue) post(wrs []SendWR) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range wrs {
+		wr := &wrs[i]
+		if s.queue.full() {
+			return &WRError{Index: i, ID: wr.ID, Err: ErrQueueFull}
+		}
+		length, err := s.qp.check(wr)
+		if err != nil {
+			return &WRError{Index: i, ID: wr.ID, Rule: wr.Op.String(), Err: err}
+		}
+		w := s.fresh()
+		w.fill(wr, length)
+		s.queue.push(w)
+	}
+	return nil
+}
+
+func (s *sendQueue) fresh() *sendWQE {
+	if n := len(s.spare); n > 0 {
+		w := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return w
+	}
+	return &sendWQE{qp: s.qp}
+}
+
+// complete completes the requests at the front of the queue that are done, of
+// Sends and Writes those whose octets up to accepted the LLP has taken. It
+// returns false if a completion found no place. The caller holds mu.
+func (s *sendQueue) complete(accepted uint64) bool {
+	for s.begun > 0 {
+		w := *s.queue.at(0)
+		if w.state != done && !(w.state == posted && !w.op.isRead() && w.mark <= accepted) {
+			return true
+		}
+		if !s.retire() {
+			return false
+		}
+	}
+	return true
+}
+
+// retire completes the oldest request. The caller holds mu.
+func (s *sendQueue) retire() bool {
+	w := s.queue.pop()
+	if s.begun > 0 {
+		s.begun--
+	}
+	ok := true
+	if w.flags&FlagUnsignaled == 0 || w.status != StatusSuccess {
+		ok = s.qp.sendCQ.push(cqe{wc: w.completion()}, false)
+	}
+	w.register, w.bind, w.cause = FastRegister{}, Bind{}, nil // holds no memory of the consumer
+	w.operation.Payload = nil
+	s.spare = append(s.spare, w)
+	if s.queue.n == 0 && s.empty != nil {
+		close(s.empty)
+		s.empty = nil
+	}
+	return ok
+}
+
+// pending returns how many requests have not completed.
+func (s *sendQueue) pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.n
+}
+
+// drained returns a channel that is closed when the queue is empty.
+func (s *sendQueue) drained() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.empty
+	if c == nil {
+		c = make(chan struct{})
+		if s.queue.n == 0 {
+			close(c)
+		} else {
+			s.empty = c
+		}
+	}
+	return c
+}
+
+// flush completes all requests: those that have failed with their own status,
+// the others as flushed.
+func (s *sendQueue) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.queue.n > 0 {
+		if w := *s.queue.at(0); w.status == StatusSuccess {
+			w.status = StatusFlushed
+		}
+		s.retire() // a completion queue that overflows now has failed anyway
+	}
+	s.begun = 0
+}
+
+// mark gives the oldest unfinished Read or atomic a status other than flushed:
+// the peer has ended the stream because of it.
+func (s *sendQueue) markRead(status Status, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.begun {
+		if w := *s.queue.at(i); w.op.isRead() && w.state != done {
+			w.status, w.cause = status, cause
+			return
+		}
+	}
+}

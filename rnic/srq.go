@@ -1,0 +1,186 @@
+package rnic
+
+import (
+	"fmt"
+	"sync"
+
+	"urnic/pd"
+)
+
+// SRQAttr says what a shared receive queue is like.
+type SRQAttr struct {
+	MaxWR  int // receives; 0 stands for DefaultWR
+	MaxSGE int // entries of an SGL; 0 stands for DefaultSGE
+	// Limit arms the limit event: it comes once, when fewer receives than this
+	// are left. 0 arms nothing.
+	Limit int
+	// PerQP is how many receives one stream may hold that have arrived but are
+	// not polled. A peer that wants more has its stream ended, with
+	// EventSRQShare: it takes more than its fair share (RFC 5040 §8.1.2 rule 8).
+	// 0 stands for no limit.
+	PerQP int
+}
+
+// An SRQ is a shared receive queue: many queue pairs take their receives from
+// it. All of its methods are safe for concurrent use.
+type SRQ struct {
+	pd   *PD
+	num  uint32
+	attr SRQAttr
+
+	mu     sync.Mutex
+	queue  recvRing
+	limit  int
+	users  int
+	closed bool
+}
+
+// CreateSRQ returns a new shared receive queue. It returns an *OpError if an
+// attribute is out of range or exceeds a quota.
+func (p *PD) CreateSRQ(attr SRQAttr) (*SRQ, error) {
+	const op = "create SRQ"
+	if attr.MaxWR == 0 {
+		attr.MaxWR = DefaultWR
+	}
+	if attr.MaxSGE == 0 {
+		attr.MaxSGE = DefaultSGE
+	}
+	switch {
+	case attr.MaxWR < 1 || attr.MaxWR > MaxWR:
+		return nil, p.fail(op, fmt.Errorf("MaxWR %d: say 1 to %d", attr.MaxWR, MaxWR))
+	case attr.MaxSGE < 1 || attr.MaxSGE > MaxSGE:
+		return nil, p.fail(op, fmt.Errorf("MaxSGE %d: say 1 to %d", attr.MaxSGE, MaxSGE))
+	case attr.Limit < 0 || attr.Limit > attr.MaxWR:
+		return nil, p.fail(op, fmt.Errorf("limit %d: say 0 to MaxWR, %d", attr.Limit, attr.MaxWR))
+	case attr.PerQP < 0:
+		return nil, p.fail(op, fmt.Errorf("PerQP %d is negative", attr.PerQP))
+	}
+	if err := p.domain.Reserve(pd.SharedQueues, 1); err != nil {
+		return nil, p.fail(op, err)
+	}
+	if err := p.domain.Reserve(pd.RecvWRs, uint64(attr.MaxWR)); err != nil {
+		p.domain.Release(pd.SharedQueues, 1)
+		return nil, p.fail(op, err)
+	}
+	s := &SRQ{pd: p, num: p.dev.lastNum.Add(1), attr: attr, limit: attr.Limit}
+	s.queue.init(attr.MaxWR)
+	if err := add(p.dev, p.dev.srqs, closer(s)); err != nil {
+		s.release()
+		return nil, p.fail(op, err)
+	}
+	return s, nil
+}
+
+func (s *SRQ) release() {
+	s.pd.domain.Release(pd.RecvWRs, uint64(s.attr.MaxWR))
+	s.pd.domain.Release(pd.SharedQueues, 1)
+}
+
+// Num returns the number of the queue within its device.
+func (s *SRQ) Num() uint32 { return s.num }
+
+// Len returns how many receives are posted.
+func (s *SRQ) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.n
+}
+
+func (s *SRQ) fail(op string, err error) error {
+	return &OpError{Op: op, Object: fmt.Sprintf("SRQ %d", s.num), Err: err}
+}
+
+// PostRecv posts receives. It returns an *OpError that wraps a *WRError for the
+// first one that it refuses; those before it are posted.
+func (s *SRQ) PostRecv(wrs ...RecvWR) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.fail("post receive", ErrClosed)
+	}
+	for i := range wrs {
+		if err := s.queue.post(&wrs[i], s.pd, s.attr.MaxSGE); err != nil {
+			return s.fail("post receive", &WRError{Index: i, ID: wrs[i].ID, Err: err})
+		}
+	}
+	return nil
+}
+
+// ArmLimit arms the limit event anew: it comes once, when fewer than n receives
+// are left; at once if that is so now.
+func (s *SRQ) ArmLimit(n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.fail("arm limit", ErrClosed)
+	}
+	if n < 0 || n > s.attr.MaxWR {
+		return s.fail("arm limit", fmt.Errorf("limit %d: say 0 to MaxWR, %d", n, s.attr.MaxWR))
+	}
+	s.limit = n
+	s.checkLimit()
+	return nil
+}
+
+// checkLimit raises the limit event if it is due. The caller holds mu.
+func (s *SRQ) checkLimit() {
+	if s.queue.n < s.limit {
+		s.limit = 0
+		s.pd.dev.report(Event{Type: EventSRQLimit, SRQ: s})
+	}
+}
+
+// take removes the oldest receive, or returns nil.
+func (s *SRQ) take() *recvWQE {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queue.n == 0 || s.closed {
+		return nil
+	}
+	w := s.queue.take()
+	s.checkLimit()
+	return w
+}
+
+// putBack returns what take gave, after it has completed, for use again.
+func (s *SRQ) putBack(w *recvWQE) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.recycle(w)
+}
+
+// use counts a queue pair that takes its receives here, unuse takes it back.
+func (s *SRQ) use() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.users++
+	return nil
+}
+
+func (s *SRQ) unuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+}
+
+// Close gives the queue up, with the receives in it, which don't complete. It
+// returns an *OpError that wraps ErrBusy while queue pairs use it.
+func (s *SRQ) Close() error {
+	s.mu.Lock()
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return nil
+	case s.users > 0:
+		s.mu.Unlock()
+		return s.fail("close", fmt.Errorf("%w by queue pairs: close them first", ErrBusy))
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.release()
+	remove(s.pd.dev, s.pd.dev.srqs, closer(s))
+	return nil
+}
