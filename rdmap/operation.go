@@ -1,6 +1,8 @@
 package rdmap
 
 import (
+	"fmt"
+
 	"urnic/ddp"
 	"urnic/stag"
 )
@@ -41,6 +43,30 @@ type Operation struct {
 // isRead reports whether o waits for a response of the peer.
 func (o *Operation) isRead() bool { return o.Op == OpReadRequest || o.Op == OpAtomicRequest }
 
+// check refuses what can't be sent as an operation of the ULP.
+func (s *Stream) check(o *Operation) error {
+	switch {
+	case !o.Op.Valid() || o.Op == OpReadResponse || o.Op == OpAtomicResponse || o.Op == OpTerminate:
+		return fmt.Errorf("rdmap: %v is no operation of the ULP's", o.Op)
+	case o.isRead() && !s.MayRead():
+		return fmt.Errorf("rdmap: %v beyond the %d that may be outstanding (RFC 5040 §6.1): ask MayRead first", o.Op, s.cfg.ORD)
+	case o.Length > ddp.MaxMessage:
+		return fmt.Errorf("rdmap: %v of %d octets: at most %d are allowed (RFC 5041 §5.2)", o.Op, o.Length, uint64(ddp.MaxMessage))
+	}
+	return nil
+}
+
+// atomicRequest returns the header of an atomic with the fields that are not
+// used as RFC 7306 §5.2.1 has them.
+func (o *Operation) atomicRequest(id uint32) AtomicRequest {
+	r := o.Atomic
+	r.Reserved, r.RequestID, r.STag, r.TO = 0, id, o.STag, o.TO
+	if r.Op == AtomicFetchAdd {
+		r.Compare, r.CompareMask = 0, ^uint64(0)
+	}
+	return r
+}
+
 // A Delivery is a message that is delivered to the ULP, into the oldest receive
 // buffer.
 type Delivery struct {
@@ -50,16 +76,19 @@ type Delivery struct {
 }
 
 // A Submitter gives a Stream the operations to send. Its methods are called by
-// Transmit only.
+// Transmit only. Of each operation that Next has returned, either Submitted or
+// Failed tells, unless the stream is lost before its message is posted.
 type Submitter interface {
 	// Next returns the operation to begin now, or nil. A Read or an atomic may
 	// be begun only if Stream.MayRead says so.
 	Next() *Operation
 	// Submitted is told that all of the operation's message has been posted.
-	// It will be transferred once the LLP has accepted position.
+	// It will be transferred once the LLP has accepted position. Completed
+	// tells of the same operation only later.
 	Submitted(o *Operation, position uint64)
 	// Failed is told that the message could not be made, for a reason of the
-	// ULP's own memory. The stream ends with a Terminate in place of it.
+	// ULP's own: its memory, or an operation that is not one. The stream ends
+	// with a Terminate in place of it.
 	Failed(o *Operation, err error)
 }
 

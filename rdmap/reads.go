@@ -60,7 +60,6 @@ type depths struct {
 	ord     int // the ORQ has a place more if an RTR Read needs one
 	orq     ring[outbound]
 	atomics int // in the ORQ
-	lastID  uint32
 }
 
 func newDepths(ird, ord int, rtrRead bool) *depths {
@@ -116,15 +115,14 @@ func (d *depths) mayRead() bool {
 	return d.orq.n < d.ord
 }
 
-func (d *depths) pushOutbound(op *Operation) (requestID uint32) {
+func (d *depths) pushOutbound(op *Operation, requestID uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lastID++
-	d.orq.push(outbound{op: op, requestID: d.lastID})
-	if op != nil && op.Op == OpAtomicRequest {
+	o := outbound{op: op, requestID: requestID}
+	d.orq.push(o)
+	if o.isAtomic() {
 		d.atomics++
 	}
-	return d.lastID
 }
 
 // firstOutbound returns the oldest request that waits for its response.

@@ -32,7 +32,7 @@ type Config struct {
 type Stream struct {
 	cfg     Config
 	ulp     Handler
-	llp     ddp.LLP
+	llp     lower
 	ddp     *ddp.Stream
 	depths  *depths
 	counts  counts
@@ -47,8 +47,9 @@ type Stream struct {
 
 // NewStream returns a stream in RDMA mode over an LLP.
 func NewStream(llp ddp.LLP, ulp Handler, cfg Config) *Stream {
-	s := &Stream{cfg: cfg, ulp: ulp, llp: llp, depths: newDepths(cfg.IRD, cfg.ORD, cfg.SendRTR == mpa.RTRRead)}
-	s.ddp = ddp.NewStream(llp, (*receiver)(s), NumQueues)
+	cfg.IRD, cfg.ORD = max(cfg.IRD, 0), max(cfg.ORD, 0)
+	s := &Stream{cfg: cfg, ulp: ulp, llp: lower{LLP: llp}, depths: newDepths(cfg.IRD, cfg.ORD, cfg.SendRTR == mpa.RTRRead)}
+	s.ddp = ddp.NewStream(&s.llp, (*receiver)(s), NumQueues)
 	s.sending.rtr = cfg.SendRTR
 	s.intake.init(cfg)
 	return s

@@ -14,8 +14,8 @@ import (
 type intake struct {
 	expectRTR mpa.RTR // the peer's first message must be one of these
 
-	requests   []slot // of queue 1, by MSN
-	responses  []slot // of queue 3, by MSN
+	requests   slots // of queue 1
+	responses  slots // of queue 3
 	terminate  slot
 	terminated bool // the peer's Terminate is in
 	empty      slot // of the Send that is an RTR
@@ -23,32 +23,10 @@ type intake struct {
 	tagged taggedMessage // the one in turn
 }
 
-// A slot is an untagged buffer of RDMAP's own.
-type slot struct {
-	size int
-	b    [max(AtomicRequestLen, MaxTerminateLen)]byte
-}
-
-// Len implements ddp.Buffer.
-func (b *slot) Len() uint64 { return uint64(b.size) }
-
-// Place implements ddp.Buffer.
-func (b *slot) Place(off uint32, p []byte) error {
-	copy(b.b[off:b.size], p)
-	return nil
-}
-
 func (in *intake) init(cfg Config) {
 	in.expectRTR = cfg.ExpectRTR
-	slots := func(n, size int) []slot {
-		s := make([]slot, n)
-		for i := range s {
-			s[i].size = size
-		}
-		return s
-	}
-	in.requests = slots(cfg.IRD, AtomicRequestLen)
-	in.responses = slots(cfg.ORD, AtomicResponseLen)
+	in.requests = newSlots(cfg.IRD, AtomicRequestLen)
+	in.responses = newSlots(cfg.ORD, AtomicResponseLen)
 	in.terminate.size = MaxTerminateLen
 }
 
@@ -72,7 +50,7 @@ func (r *receiver) PlaceTagged(h *ddp.TaggedHeader, payload []byte) error {
 		return placementError(err)
 	}
 	defer pin.Release()
-	if err := admit(c, true, 0); err != nil {
+	if err := r.admit(c, true, 0); err != nil {
 		return err
 	}
 	copy(pin.Bytes(), payload)
@@ -95,8 +73,11 @@ func (r *receiver) stray(h *ddp.TaggedHeader, n uint64, outstanding bool) error 
 }
 
 // admit judges opcode and version (RFC 5040 §7.2 rules 2 and 3).
-func admit(c Control, tagged bool, qn uint32) error {
+func (r *receiver) admit(c Control, tagged bool, qn uint32) error {
 	op := c.Opcode()
+	if r.intake.terminated { // "MUST NOT send any more Messages": §5.4
+		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5040 §5.4", Reason: fmt.Sprintf("%v after a Terminate", op)}
+	}
 	if !op.Valid() || op.Tagged() != tagged || !tagged && op.Queue() != qn {
 		where := "in a tagged message"
 		if !tagged {
@@ -112,7 +93,16 @@ func admit(c Control, tagged bool, qn uint32) error {
 
 // Admit implements ddp.Receiver.
 func (r *receiver) Admit(h *ddp.UntaggedHeader) error {
-	return admit(Control(h.RsvdULP[0]), false, h.QN)
+	c := Control(h.RsvdULP[0])
+	if err := r.admit(c, false, h.QN); err != nil {
+		return err
+	}
+	if op := c.Opcode(); (op == OpImmediate || op == OpImmediateSE) && (h.MO != 0 || !h.Control.Last()) {
+		// A Send and Immediate Data that are pieces of one message would leave
+		// octets of it in another buffer than the one that is delivered.
+		return &Error{Code: CodeOperationUnspecified, Clause: "RFC 7306 §6.2", Reason: fmt.Sprintf("%v in pieces", op)}
+	}
+	return nil
 }
 
 // Buffer implements ddp.Receiver.
@@ -127,7 +117,7 @@ func (r *receiver) Buffer(h *ddp.UntaggedHeader, ahead uint32) ddp.Buffer {
 		return r.ulp.ReceiveBuffer(ahead, op == OpImmediate || op == OpImmediateSE)
 	case QueueReadRequest:
 		if free := r.depths.free(); free > 0 && ahead < uint32(free) {
-			return &in.requests[h.MSN%uint32(len(in.requests))]
+			return in.requests.at(ahead)
 		}
 	case QueueTerminate:
 		// "MUST guarantee placement of a single Terminate Message": RFC 5040 §5.4
@@ -136,7 +126,7 @@ func (r *receiver) Buffer(h *ddp.UntaggedHeader, ahead uint32) ddp.Buffer {
 		}
 	case QueueAtomicResponse:
 		if ahead < uint32(r.depths.outstandingAtomics()) {
-			return &in.responses[h.MSN%uint32(len(in.responses))]
+			return in.responses.at(ahead)
 		}
 	}
 	return nil
@@ -163,6 +153,7 @@ func (r *receiver) expected(op Opcode, length uint64) (isRTR bool, err error) {
 // A taggedMessage is what was delivered of a tagged message.
 type taggedMessage struct {
 	begun  bool
+	op     Opcode
 	to     uint64
 	length uint64
 }
@@ -170,11 +161,14 @@ type taggedMessage struct {
 // DeliverTagged implements ddp.Receiver.
 func (r *receiver) DeliverTagged(h *ddp.TaggedHeader, n int) error {
 	c, m := Control(h.RsvdULP), &r.intake.tagged
-	if err := admit(c, true, 0); err != nil {
+	if err := r.admit(c, true, 0); err != nil {
 		return err
 	}
 	if !m.begun {
-		*m = taggedMessage{begun: true, to: h.TO}
+		*m = taggedMessage{begun: true, op: c.Opcode(), to: h.TO}
+	}
+	if c.Opcode() != m.op { // "MUST contain the same value": RFC 5041 §4.2
+		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5041 §4.2", Reason: fmt.Sprintf("%v inside a %v", c.Opcode(), m.op)}
 	}
 	m.length += uint64(n)
 	if c.Opcode() == OpReadResponse {
@@ -240,7 +234,7 @@ func badResponse(reason string) error {
 // DeliverUntagged implements ddp.Receiver.
 func (r *receiver) DeliverUntagged(h *ddp.UntaggedHeader, length uint32) error {
 	c := Control(h.RsvdULP[0])
-	if err := admit(c, false, h.QN); err != nil { // the last segment decides, if they differ
+	if err := r.admit(c, false, h.QN); err != nil { // the last segment decides, if they differ
 		return err
 	}
 	op := c.Opcode()
@@ -280,7 +274,7 @@ func (r *receiver) send(op Opcode, h *ddp.UntaggedHeader, length uint32) error {
 
 // readRequest takes a Read Request and checks it (RFC 5040 §7.2).
 func (r *receiver) readRequest(h *ddp.UntaggedHeader, length uint32) error {
-	b := r.intake.requests[h.MSN%uint32(len(r.intake.requests))].b[:length]
+	b := r.intake.requests.take(length)
 	req, err := ParseReadRequest(b)
 	if err != nil {
 		return err
@@ -295,13 +289,13 @@ func (r *receiver) readRequest(h *ddp.UntaggedHeader, length uint32) error {
 			return e
 		}
 	}
-	r.answer(h, inbound{op: OpReadRequest, read: req, segmentLen: ddp.UntaggedHeaderLen + ReadRequestLen})
+	r.answer(h, length, inbound{op: OpReadRequest, read: req})
 	return nil
 }
 
 // atomicRequest takes an Atomic Request and checks it (RFC 7306 §8.2).
 func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
-	req, err := ParseAtomicRequest(r.intake.requests[h.MSN%uint32(len(r.intake.requests))].b[:length])
+	req, err := ParseAtomicRequest(r.intake.requests.take(length))
 	if err != nil {
 		return err
 	}
@@ -320,14 +314,15 @@ func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
 	if !aligned {
 		return misaligned(&req)
 	}
-	r.answer(h, inbound{op: OpAtomicRequest, atomic: req, segmentLen: ddp.UntaggedHeaderLen + AtomicRequestLen})
+	r.answer(h, length, inbound{op: OpAtomicRequest, atomic: req})
 	return nil
 }
 
 // answer queues a request for the transmitter. DDP has admitted it, so that
 // there is room.
-func (r *receiver) answer(h *ddp.UntaggedHeader, in inbound) {
+func (r *receiver) answer(h *ddp.UntaggedHeader, length uint32, in inbound) {
 	_, _ = h.AppendBinary(in.header[:0])
+	in.segmentLen = ddp.UntaggedHeaderLen + int(length-h.MO) // of the last one, whose header that is
 	r.depths.pushInbound(in)
 	r.ulp.Wake()
 }
@@ -335,7 +330,7 @@ func (r *receiver) answer(h *ddp.UntaggedHeader, in inbound) {
 // atomicResponse completes the oldest request, which must be the atomic that
 // the response is for: responses keep the order of the requests.
 func (r *receiver) atomicResponse(h *ddp.UntaggedHeader, length uint32) error {
-	resp, err := ParseAtomicResponse(r.intake.responses[h.MSN%uint32(len(r.intake.responses))].b[:length])
+	resp, err := ParseAtomicResponse(r.intake.responses.take(length))
 	if err != nil {
 		return err
 	}

@@ -20,11 +20,28 @@ type sending struct {
 	code Opcode
 	op   *Operation
 	in   *inbound
+	id   uint32                                                       // of the last Atomic Request
 	own  [max(ReadRequestLen, AtomicRequestLen, MaxTerminateLen)]byte // payload that RDMAP makes
 	flat flatPayload
 	read readPayload
 
 	answered bool // the last message was a response: it is the ULP's turn
+}
+
+// lower is the LLP. It remembers that it has refused a segment, so that its
+// errors are not taken for those of a message.
+type lower struct {
+	ddp.LLP
+	err error
+}
+
+// Post implements ddp.LLP.
+func (l *lower) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
+	ok, err := l.LLP.Post(header, payload, stable)
+	if err != nil {
+		l.err = err
+	}
+	return ok, err
 }
 
 // flatPayload is payload in one piece of RDMAP's own.
@@ -71,7 +88,7 @@ func (s *Stream) Transmit(from Submitter) (idle bool, err error) {
 		}
 		done, err := s.ddp.Send(&t.msg)
 		if err != nil {
-			if !s.unsent(from, err) {
+			if s.llp.err != nil || !s.unsent(from, err) {
 				return false, err
 			}
 			continue
@@ -100,6 +117,10 @@ func (s *Stream) begin(from Submitter) bool {
 		return true
 	}
 	if op := from.Next(); op != nil {
+		if err := s.check(op); err != nil {
+			s.giveUp(from, op, err)
+			return s.beginTerminate()
+		}
 		s.beginOperation(op)
 		return true
 	}
@@ -130,7 +151,6 @@ func (s *Stream) beginRTR() {
 	t := &s.sending
 	switch t.rtr {
 	case mpa.RTRRead:
-		s.depths.pushOutbound(nil)
 		b, _ := ReadRequest{}.AppendBinary(t.own[:0])
 		s.beginOwn(OpReadRequest, b)
 	case mpa.RTRWrite:
@@ -146,16 +166,14 @@ func (s *Stream) beginOperation(o *Operation) {
 	t.answered = false
 	switch o.Op {
 	case OpReadRequest:
-		s.depths.pushOutbound(o)
+		o.received = 0
 		b, _ := ReadRequest{
 			SinkSTag: o.SinkSTag, SinkTO: o.SinkTO, Size: uint32(o.Length), SrcSTag: o.STag, SrcTO: o.TO,
 		}.AppendBinary(t.own[:0])
 		s.beginOwn(o.Op, b)
 	case OpAtomicRequest:
-		r := o.Atomic
-		r.RequestID = s.depths.pushOutbound(o)
-		r.STag, r.TO = o.STag, o.TO
-		b, _ := r.AppendBinary(t.own[:0])
+		t.id++
+		b, _ := o.atomicRequest(t.id).AppendBinary(t.own[:0])
 		s.beginOwn(o.Op, b)
 	case OpImmediate, OpImmediateSE:
 		s.beginOwn(o.Op, append(t.own[:0], o.Immediate[:]...))
@@ -194,9 +212,14 @@ func (s *Stream) beginResponse() bool {
 	return true
 }
 
-// beginTerminate begins the Terminate that is wanted by now.
+// beginTerminate begins the Terminate that is wanted, if one is: the peer's may
+// have come first.
 func (s *Stream) beginTerminate() bool {
-	term := s.terminate.Load().Terminate()
+	e := s.terminate.Load()
+	if e == nil {
+		return false
+	}
+	term := e.Terminate()
 	b, _ := term.AppendBinary(s.sending.own[:0])
 	s.beginOwn(OpTerminate, b)
 	return true
@@ -239,6 +262,11 @@ func (s *Stream) finish(from Submitter) {
 	switch {
 	case t.op != nil:
 		from.Submitted(t.op, s.llp.Posted())
+		if t.op.isRead() { // no response counts before: it can't be one to this request
+			s.depths.pushOutbound(t.op, t.id)
+		}
+	case t.code == OpReadRequest: // the RTR
+		s.depths.pushOutbound(nil, 0)
 	case t.in != nil:
 		// The place is free before the response can be on the wire: the peer
 		// may use it as soon as the response is there.
@@ -249,23 +277,28 @@ func (s *Stream) finish(from Submitter) {
 	t.msg.Payload = nil
 }
 
-// unsent gives up a message that could not be made, and reports whether the
-// stream can go on, to its Terminate.
+// unsent gives up a message that could not be made, and reports whether that is
+// the end of it: Transmit goes on to the Terminate then, if one is still wanted.
 func (s *Stream) unsent(from Submitter, err error) bool {
 	t := &s.sending
 	switch {
 	case t.op != nil:
-		t.busy = false
-		// "the Terminate Message and Error code are sent instead": §7.1 rule 1
-		s.Fail(&Error{Code: CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err})
-		from.Failed(t.op, err)
-		return s.terminate.Load() != nil
+		s.giveUp(from, t.op, err)
 	case t.in != nil:
-		t.busy = false
 		s.failInbound(t.in, t.msg.Sent(), err)
-		return s.terminate.Load() != nil
+	default:
+		return false
 	}
-	return false
+	t.busy = false
+	return true
+}
+
+// giveUp ends the stream for an operation that can't be carried out: "the
+// Terminate Message and Error code are sent instead of the request" (RFC 5040
+// §7.1 rule 1).
+func (s *Stream) giveUp(from Submitter, o *Operation, err error) {
+	s.Fail(&Error{Code: CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err})
+	from.Failed(o, err)
 }
 
 // failInbound reports that the memory of a request could not be used after

@@ -21,12 +21,10 @@ const (
 	hdrctD = 0x40 // DDP header included
 	hdrctR = 0x20 // RDMAP header included
 
-	// Linux siw writes HdrCt into the low bits of the octet instead.
-	siwHdrctM    = 0x01
-	siwHdrctD    = 0x02
-	siwHdrctR    = 0x04
-	siwHdrctBits = siwHdrctM | siwHdrctD | siwHdrctR
-	hdrctBits    = hdrctM | hdrctD | hdrctR
+	// Linux siw writes HdrCt into the low bits of the octet instead, and has
+	// only these two values.
+	siwHdrctMD  = 0x03
+	siwHdrctMDR = 0x07
 )
 
 // A Terminate is a Terminate message (RFC 5040 §4.8).
@@ -43,25 +41,21 @@ type Terminate struct {
 
 // M reports whether SegmentLen is valid, D whether a DDP header is included, R
 // whether an RDMAP header is. They accept siw's place for the bits too.
-func (t *Terminate) M() bool { return t.has(hdrctM, siwHdrctM) }
+func (t *Terminate) M() bool { return t.HdrCt&hdrctM != 0 || t.SIWLayout() }
 
 // D reports whether a DDP header is included.
-func (t *Terminate) D() bool { return t.has(hdrctD, siwHdrctD) }
+func (t *Terminate) D() bool { return t.HdrCt&hdrctD != 0 || t.SIWLayout() }
 
 // R reports whether an RDMAP header is included.
-func (t *Terminate) R() bool { return t.has(hdrctR, siwHdrctR) }
-
-func (t *Terminate) has(bit, siwBit uint8) bool {
-	if t.SIWLayout() {
-		return t.HdrCt&siwBit != 0
-	}
-	return t.HdrCt&bit != 0
+func (t *Terminate) R() bool {
+	return t.HdrCt&hdrctR != 0 || t.SIWLayout() && t.HdrCt == siwHdrctMDR
 }
 
 // SIWLayout reports whether HdrCt stands where Linux siw puts it, not where
-// RFC 5040 Figure 8 does.
+// RFC 5040 Figure 8 does. These bits are reserved there, and ignored: only with
+// the headers that they announce do they mean anything.
 func (t *Terminate) SIWLayout() bool {
-	return t.HdrCt&hdrctBits == 0 && t.HdrCt&siwHdrctBits != 0
+	return (t.HdrCt == siwHdrctMD || t.HdrCt == siwHdrctMDR) && len(t.DDPHeader) > 0
 }
 
 // AppendBinary appends the wire form of t to b. It never fails.
@@ -85,33 +79,46 @@ func ParseTerminate(b []byte) (Terminate, error) {
 		return Terminate{}, shortTerminate(len(b))
 	}
 	t := Terminate{Code: TermCode(binary.BigEndian.Uint16(b)), HdrCt: b[2], Rsvd: b[3]}
-	total, b := len(b), b[TerminateControlLen:]
+	rest := b[TerminateControlLen:]
+	if t.HdrCt == siwHdrctMD || t.HdrCt == siwHdrctMDR {
+		if siw := t; siw.parseHeaders(rest, true, true, t.HdrCt == siwHdrctMDR) {
+			return siw, nil
+		}
+	}
 	// RFC 5040 §7.1 has unused fields set to zero, Figure 10 leaves them out:
 	// what HdrCt does not announce is Rest.
-	if t.M() || t.D() {
+	if !t.parseHeaders(rest, t.HdrCt&hdrctM != 0, t.HdrCt&hdrctD != 0, t.HdrCt&hdrctR != 0) {
+		return Terminate{}, shortTerminate(len(b))
+	}
+	return t, nil
+}
+
+// parseHeaders reads what M, D and R announce, and reports whether it is there.
+func (t *Terminate) parseHeaders(b []byte, m, d, r bool) bool {
+	if m || d {
 		if len(b) < segmentLenLen {
-			return Terminate{}, shortTerminate(total)
+			return false
 		}
 		t.SegmentLen, b = binary.BigEndian.Uint16(b), b[segmentLenLen:]
 	}
-	if t.D() {
+	if d {
 		n := ddp.UntaggedHeaderLen
 		if len(b) > 0 && ddp.Control(b[0]).Tagged() {
 			n = ddp.TaggedHeaderLen
 		}
 		if len(b) < n {
-			return Terminate{}, shortTerminate(total)
+			return false
 		}
 		t.DDPHeader, b = b[:n:n], b[n:]
 	}
-	if t.R() {
+	if r {
 		if len(b) < ReadRequestLen {
-			return Terminate{}, shortTerminate(total)
+			return false
 		}
 		t.RDMAHeader, b = b[:ReadRequestLen:ReadRequestLen], b[ReadRequestLen:]
 	}
 	t.Rest = b
-	return t, nil
+	return true
 }
 
 func shortTerminate(n int) error {

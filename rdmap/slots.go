@@ -1,0 +1,40 @@
+package rdmap
+
+// A slot is an untagged buffer of RDMAP's own.
+type slot struct {
+	size int
+	b    [max(AtomicRequestLen, MaxTerminateLen)]byte
+}
+
+// Len implements ddp.Buffer.
+func (b *slot) Len() uint64 { return uint64(b.size) }
+
+// Place implements ddp.Buffer.
+func (b *slot) Place(off uint32, p []byte) error {
+	copy(b.b[off:b.size], p)
+	return nil
+}
+
+// slots are the buffers of one queue, used in turn.
+type slots struct {
+	all   []slot
+	first int // that of the oldest message that is not delivered
+}
+
+func newSlots(n, size int) slots {
+	s := slots{all: make([]slot, n)}
+	for i := range s.all {
+		s.all[i].size = size
+	}
+	return s
+}
+
+// at returns the buffer of the message that comes after so many others.
+func (s *slots) at(ahead uint32) *slot { return &s.all[(s.first+int(ahead))%len(s.all)] }
+
+// take returns the first octets of the buffer of the message that is delivered.
+func (s *slots) take(length uint32) []byte {
+	b := &s.all[s.first]
+	s.first = (s.first + 1) % len(s.all)
+	return b.b[:length]
+}
