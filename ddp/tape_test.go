@@ -76,16 +76,18 @@ func (h *held) Release() { h.held-- }
 // send sends a message wholly.
 func send(t testing.TB, s *Source, m *Message) {
 	t.Helper()
+	if err := sendWholly(s, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sendWholly(s *Source, m *Message) error {
 	for {
-		done, err := s.Send(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if done {
-			return
+		if done, err := s.Send(m); done || err != nil {
+			return err
 		}
 		if _, err := s.llp.Flush(true); err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
 }
