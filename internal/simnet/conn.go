@@ -137,8 +137,7 @@ func (c *Conn) CloseWrite() error {
 	if c.closed.Load() {
 		return c.opError("close", net.ErrClosed)
 	}
-	c.out.end()
-	return nil
+	return c.opError("close", c.out.end())
 }
 
 // Close closes this end. Like TCP, it resets the connection if there is
@@ -154,7 +153,7 @@ func (c *Conn) Close() error {
 		c.reset(syscall.ECONNRESET)
 		return nil
 	}
-	c.out.end()
+	_ = c.out.end() // after a reset, closing is all that is left
 	c.in.fail(syscall.EPIPE)
 	return nil
 }

@@ -230,6 +230,12 @@ func TestAbortResets(t *testing.T) {
 				t.Errorf("the peer: %v; want ECONNRESET", err)
 			}
 		}
+		if err := b.CloseWrite(); !errors.Is(err, syscall.ENOTCONN) {
+			t.Errorf("the peer half closes: %v; want ENOTCONN", err)
+		}
+		if err := b.Close(); err != nil {
+			t.Errorf("the peer closes: %v", err)
+		}
 	})
 }
 

@@ -53,14 +53,19 @@ func (h *half) fail(err error) {
 	}
 }
 
-// end marks the end of the stream: the reader gets io.EOF after the rest.
-func (h *half) end() {
+// end marks the end of the stream: the reader gets io.EOF after the rest. After
+// a reset there is nothing to end.
+func (h *half) end() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.err == syscall.ECONNRESET {
+		return syscall.ENOTCONN
+	}
 	if !h.ended {
 		h.ended = true
 		h.signal()
 	}
+	return nil
 }
 
 // put takes as much of the pieces as it likes. cut reports that the octet at
