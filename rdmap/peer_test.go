@@ -182,10 +182,11 @@ func (p *peer) wantCapture(word TermCode, segment, rdma []byte) {
 	if rdma != nil {
 		hdrct = 0xE0
 	}
-	header := segment[:ddp.UntaggedHeaderLen:ddp.UntaggedHeaderLen]
+	n := ddp.UntaggedHeaderLen
 	if segment[0]&0x80 != 0 {
-		header = segment[:ddp.TaggedHeaderLen]
+		n = ddp.TaggedHeaderLen
 	}
+	header := segment[:n]
 	term := p.terminate()
 	if term.Code != word || term.HdrCt != hdrct {
 		p.t.Errorf("Terminate %v, HdrCt %#02x; want %v, %#02x. %v", &term, term.HdrCt, word, hdrct, p.side.err)

@@ -58,23 +58,35 @@ func newSide(t testing.TB, llp *ddptest.LLP, cfg Config) *side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &side{t: t, llp: &tap{LLP: llp}, table: new(stag.Table), domain: d}
-	s.scope = stag.Scope{Domain: d, Stream: 1}
-	cfg.Memory, cfg.Scope = s.table, s.scope
+	cfg.Memory, cfg.Scope = new(stag.Table), stag.Scope{Domain: d, Stream: 1}
+	return newSideWith(t, llp, cfg)
+}
+
+// newSideWith returns a side with the memory that cfg names.
+func newSideWith(t testing.TB, llp *ddptest.LLP, cfg Config) *side {
+	s := &side{t: t, llp: &tap{LLP: llp}, table: cfg.Memory, domain: cfg.Scope.Domain, scope: cfg.Scope}
 	s.stream = NewStream(s.llp, s, cfg)
 	return s
 }
 
-// A tap is an LLP that shows what is posted, and can refuse it.
+// A tap is an LLP that shows what is posted, and can fail.
 type tap struct {
 	*ddptest.LLP
-	see  func(segment []byte)
-	fail error
+	see         func(segment []byte)
+	cantPost    error
+	cantReceive error
+}
+
+func (l *tap) Receive(place func(segment []byte, order uint64)) error {
+	if l.cantReceive != nil {
+		return l.cantReceive
+	}
+	return l.LLP.Receive(place)
 }
 
 func (l *tap) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
-	if l.fail != nil {
-		return false, l.fail
+	if l.cantPost != nil {
+		return false, l.cantPost
 	}
 	ok, err := l.LLP.Post(header, payload, stable)
 	if ok && l.see != nil {

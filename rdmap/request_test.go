@@ -1,0 +1,156 @@
+package rdmap
+
+import (
+	"testing"
+
+	"urnic/ddp/ddptest"
+	"urnic/pd"
+	"urnic/stag"
+)
+
+// sourceRights are those of the region that requests go to.
+const sourceRights = stag.LocalWrite | stag.RemoteRead | stag.RemoteAtomic
+
+// wrongSources are STags and ranges of 16 octets that must be refused, with the
+// codes of RDMAP. A region of 64 octets is at base, another ends at 2^64-1.
+var wrongSources = []struct {
+	name   string
+	source func(s *side) (stag.STag, uint64)
+	want   TermCode
+}{
+	{"STag not valid", func(s *side) (stag.STag, uint64) { return s.memory(64, sourceRights).tag ^ 1, base }, 0x0100},
+	{"STag 0", func(*side) (stag.STag, uint64) { return 0, 0 }, 0x0100},
+	{"STag invalidated", func(s *side) (stag.STag, uint64) {
+		r := s.memory(64, sourceRights)
+		if err := s.table.Invalidate(r.tag, s.scope); err != nil {
+			s.t.Fatal(err)
+		}
+		return r.tag, base
+	}, 0x0100},
+	{"STag of another stream", func(s *side) (stag.STag, uint64) {
+		return s.register(stag.Memory{Mem: make([]byte, 64), Base: base, Access: sourceRights, Stream: 77}).tag, base
+	}, 0x0103},
+	{"STag of another PD", func(s *side) (stag.STag, uint64) {
+		d, _ := pd.NewManager(pd.Limits{}, pd.Limits{}).NewDomain()
+		e, err := s.table.Register(d, stag.Memory{Mem: make([]byte, 64), Base: base, Access: sourceRights})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return e.STag(), base
+	}, 0x0103},
+	{"missing right", func(s *side) (stag.STag, uint64) { return s.memory(64, stag.LocalWrite|stag.RemoteWrite).tag, base }, 0x0102},
+	{"TO out of range", func(s *side) (stag.STag, uint64) { return s.memory(64, sourceRights).tag, base - 8 }, 0x0101},
+	{"TO far out of range", func(s *side) (stag.STag, uint64) { return s.memory(64, sourceRights).tag, base + 72 }, 0x0101},
+	{"end out of range", func(s *side) (stag.STag, uint64) { return s.memory(64, sourceRights).tag, base + 60 }, 0x0101},
+	{"TO wraps", func(s *side) (stag.STag, uint64) {
+		return s.register(stag.Memory{Mem: make([]byte, 64), Base: 1<<64 - 65, Access: sourceRights}).tag, 1<<64 - 5
+	}, 0x0104},
+	// Two faults at once: the check that comes first tells.
+	{"STag not valid before TO", func(s *side) (stag.STag, uint64) { return s.memory(64, sourceRights).tag ^ 1, 0 }, 0x0100},
+	{"stream before right", func(s *side) (stag.STag, uint64) {
+		return s.register(stag.Memory{Mem: make([]byte, 64), Base: base, Stream: 77}).tag, base
+	}, 0x0103},
+	{"right before TO", func(s *side) (stag.STag, uint64) { return s.memory(64, stag.LocalWrite).tag, 0 }, 0x0102},
+}
+
+func TestReadRequestChecksInOrder(t *testing.T) {
+	for _, tt := range wrongSources {
+		t.Run(tt.name, func(t *testing.T) {
+			s, p := withPeer(t, Config{IRD: 1})
+			tag, to := tt.source(s)
+			r := ReadRequest{SinkSTag: 0x123, SinkTO: 0x456, Size: 16, SrcSTag: tag, SrcTO: to}
+			p.send(readRequest(r))
+			p.wantTerminateOfRead(tt.want, r)
+		})
+	}
+	t.Run("version first", func(t *testing.T) {
+		_, p := withPeer(t, Config{IRD: 1})
+		p.send(readRequest(ReadRequest{Size: 16}), rdmapVersion(2))
+		p.wantTerminate(CodeInvalidVersion)
+	})
+	t.Run("length first", func(t *testing.T) {
+		_, p := withPeer(t, Config{IRD: 1})
+		p.send(untagged(OpReadRequest, make([]byte, 27)))
+		p.wantTerminate(CodeOperationUnspecified)
+	})
+}
+
+func TestAtomicRequestChecksInOrder(t *testing.T) {
+	for _, tt := range wrongSources {
+		t.Run(tt.name, func(t *testing.T) {
+			s, p := withPeer(t, Config{IRD: 1})
+			tag, to := tt.source(s)
+			p.send(atomicRequest(AtomicRequest{STag: tag, TO: to}))
+			p.wantTerminate(tt.want) // the RDMA header is only for Read Requests
+		})
+	}
+	t.Run("code first", func(t *testing.T) {
+		_, p := withPeer(t, Config{IRD: 1})
+		p.send(atomicRequest(AtomicRequest{Op: 1}))
+		p.wantTerminate(CodeUnexpectedOpcode)
+	})
+}
+
+// The region of a Read is closed when part of the Response is out: "the RDMA
+// Read Request Header is updated to reflect the current location" (RFC 5040
+// §4.8).
+func TestTerminateTellsHowFarAReadHasCome(t *testing.T) {
+	const perSegment = 128 - 14
+	for sent := range 4 {
+		s, p := withPeer(t, Config{IRD: 2}, ddptest.Options{MULPDU: 128, Room: 1})
+		source := s.memory(400, stag.RemoteRead)
+		r := ReadRequest{SinkSTag: 0x123, SinkTO: 1<<32 - 100, Size: 380, SrcSTag: source.tag, SrcTO: base + 20}
+		p.push(readRequest(r))
+		captured := p.last
+		p.push(readRequest(ReadRequest{})) // a second one waits
+		s.receiveAll()
+		for range sent {
+			if idle, err := s.stream.Transmit(s); idle || err != nil {
+				t.Fatalf("idle %v, %v", idle, err)
+			}
+			if _, err := s.llp.Flush(true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := source.entry.Deregister(); err != nil {
+			t.Fatal(err)
+		}
+		p.settle()
+		gone := uint64(sent * perSegment)
+		r.SinkTO, r.SrcTO, r.Size = r.SinkTO+gone, r.SrcTO+gone, r.Size-uint32(gone)
+		header, _ := r.AppendBinary(nil)
+		p.wantCapture(0x0100, captured, header)
+		if len(s.failed)+len(s.submitted) != 0 {
+			t.Error("the ULP was told of an operation")
+		}
+	}
+}
+
+func TestAtomicWhoseRegionIsClosedTerminates(t *testing.T) {
+	s, p := withPeer(t, Config{IRD: 1})
+	r := s.memory(8, sourceRights)
+	p.push(atomicRequest(AtomicRequest{STag: r.tag, TO: base}))
+	s.receiveAll()
+	if err := r.entry.Deregister(); err != nil {
+		t.Fatal(err)
+	}
+	p.settle()
+	p.wantTerminate(0x0100)
+}
+
+// A request in several segments is one that no good peer sends; what Terminate
+// captures of it is the last one.
+func TestTerminateCapturesTheLastSegmentOfARequest(t *testing.T) {
+	s, p := withPeer(t, Config{IRD: 1})
+	r := s.memory(64, sourceRights)
+	read := ReadRequest{Size: 64, SrcSTag: r.tag, SrcTO: base}
+	header, _ := read.AppendBinary(nil)
+	p.push(untagged(OpReadRequest, header[:20]), more)
+	p.push(untagged(OpReadRequest, header[20:]), mo(20))
+	s.receiveAll()
+	if err := r.entry.Deregister(); err != nil {
+		t.Fatal(err)
+	}
+	p.settle()
+	p.wantTerminateOfRead(0x0100, read)
+}
