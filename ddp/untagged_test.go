@@ -146,6 +146,17 @@ func TestEarlySegmentIsJudgedWhenItIsInTurn(t *testing.T) {
 	}
 }
 
+func TestEarlySegmentOfAMessageThatHasEndedIsAnError(t *testing.T) {
+	early := untagged(0, 1, 1, false, "y")
+	s := newUntaggedTest(t)
+	s.sink.Segment(early, 1)
+	s.sink.Segment(untagged(0, 1, 0, true, "x"), 0)
+	s.wantError(CodeMSNRange, early)
+	if got := s.ulp.messages(); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("delivered %q", got)
+	}
+}
+
 func TestULPJudgesItsPartBeforePlacement(t *testing.T) {
 	refused := errors.New("refused")
 	for _, payload := range []string{"x", ""} {
@@ -226,6 +237,7 @@ func TestMessageOffsets(t *testing.T) {
 		{"only the last, empty", []piece{{5, 5}}, true},
 		{"last is not the highest", []piece{{0, 4}, {6, 10}, {4, 6}}, true},
 		{"last is inside", []piece{{0, 10}, {2, 4}}, true},
+		{"last is before a gap", []piece{{0, 4}, {6, 10}, {2, 4}}, true},
 		{"last is inside, empty", []piece{{0, 10}, {4, 4}}, true},
 		{"last is empty and one too far", []piece{{0, 8}, {9, 9}}, true},
 	} {
@@ -270,6 +282,13 @@ func TestTooManyGapsInAMessageEndReception(t *testing.T) {
 		s.take(untagged(0, 1, 2*gaps, true, ""))
 		s.wantMessages(strings.Repeat("x", int(2*gaps)))
 	}
+}
+
+// The checks are for segments that are not empty (RFC 5041 §7.1).
+func TestOffsetOfAnEmptySegmentIsNotChecked(t *testing.T) {
+	s := newUntaggedTest(t)
+	s.take(untagged(0, 1, 17, false, ""), untagged(0, 1, math.MaxUint32, false, ""), untagged(0, 1, 0, true, "x"))
+	s.wantMessages("x")
 }
 
 // Queues are independent: a gap or an open message in one says nothing of
