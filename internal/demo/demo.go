@@ -1,0 +1,219 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"urnic/rnic"
+)
+
+// A Step is one thing that the demonstration shows.
+type Step struct {
+	Name string
+	run  func(ctx context.Context, d *demo) error
+}
+
+// Steps are all there are, in order.
+var Steps = []Step{
+	{"connect with private data, IRD/ORD and CRC32c", connect},
+	{"Send, Send with SE", sends},
+	{"Send with Invalidate, with SE and Invalidate", invalidates},
+	{"RDMA Write, gathered from three places", write},
+	{"RDMA Read, eight in flight", reads},
+	{"RDMA Write with Immediate, Immediate Data, Immediate Data with SE", immediates},
+	{"atomics: FetchAdd, masked FetchAdd, CmpSwap", atomics},
+	{"fast registration, Read with Local Invalidate", fastRegister},
+	{"memory windows of type 1 and 2, local invalidation", windows},
+	{"inline, unsignaled and fenced requests", flags},
+	{"zero-length Send, Write and Read", empties},
+	{"1 MiB by Write, Read and Send", large},
+	{"disconnect gracefully", disconnect},
+	{"peer-to-peer set-up with each ready-to-receive indication", peerToPeer},
+	{"markers in both directions", markers},
+	{"MPA revision 1", revision1},
+	{"shared receive queue with its limit event", shared},
+	{"reject a connection with private data", reject},
+	{"a protection error: Terminate, flushed requests, async events", terminate},
+}
+
+// Options says where the demonstration shows itself.
+type Options struct {
+	Out    io.Writer   // a line for each step
+	Config rnic.Config // of device A, which may record and trace; its name and network are set here
+}
+
+// Run runs all steps. It returns the first error, with the name of its step.
+func Run(ctx context.Context, o Options) (err error) {
+	d := &demo{}
+	o.Config.Name = "A"
+	if d.a, err = newDevice(o.Config); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.a.Close()) }()
+	if d.b, err = newDevice(rnic.Config{Name: "B"}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.b.Close()) }()
+	for _, s := range Steps {
+		octets := d.checked
+		if err := s.run(ctx, d); err != nil {
+			fmt.Fprintf(o.Out, "FAIL  %s\n", s.Name)
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		fmt.Fprintf(o.Out, "ok    %-68s %8d octets checked\n", s.Name, d.checked-octets)
+	}
+	return nil
+}
+
+// A demo is two devices with a connection between them.
+type demo struct {
+	a, b    *device
+	checked int // octets compared
+}
+
+// A device is an rnic.Device with a protection domain.
+type device struct {
+	*rnic.Device
+	pd *rnic.PD
+	*end
+}
+
+// An end is one end of a connection: a queue pair with its completion queues.
+type end struct {
+	qp             *rnic.QP
+	sendCQ, recvCQ *rnic.CQ
+	id             uint64
+}
+
+func newDevice(cfg rnic.Config) (*device, error) {
+	dev, err := rnic.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	pd, err := dev.AllocPD()
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return &device{Device: dev, pd: pd}, nil
+}
+
+func (d *device) newEnd(attr rnic.QPAttr) (e *end, err error) {
+	e = &end{}
+	for _, cq := range []**rnic.CQ{&e.sendCQ, &e.recvCQ} {
+		if *cq, err = d.CreateCQ(rnic.CQAttr{Entries: 64}); err != nil {
+			return nil, err
+		}
+	}
+	attr.SendCQ, attr.RecvCQ = e.sendCQ, e.recvCQ
+	e.qp, err = d.pd.CreateQP(attr)
+	return e, err
+}
+
+// link connects a new queue pair of A, as initiator, to a new one of B.
+func (d *demo) link(ctx context.Context, attrB rnic.QPAttr, a, b rnic.ConnParam) (err error) {
+	if d.a.end, err = d.a.newEnd(rnic.QPAttr{}); err != nil {
+		return err
+	}
+	if d.b.end, err = d.b.newEnd(attrB); err != nil {
+		return err
+	}
+	l, err := d.b.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		r, err := l.Accept(ctx)
+		if err == nil {
+			err = r.Accept(ctx, d.b.qp, b)
+		}
+		accepted <- err
+	}()
+	err = d.a.qp.Connect(ctx, l.Addr().String(), a)
+	return errors.Join(err, <-accepted, l.Close())
+}
+
+// part closes the connection of link and gives its queue pairs up.
+func (d *demo) part(ctx context.Context) error {
+	err := d.a.qp.Disconnect(ctx)
+	return errors.Join(err, d.a.drop(), d.b.drop())
+}
+
+func (d *device) drop() error {
+	return errors.Join(d.qp.Close(), d.sendCQ.Close(), d.recvCQ.Close())
+}
+
+// post posts a request and returns its ID.
+func (e *end) post(wr rnic.SendWR) (uint64, error) {
+	e.id++
+	wr.ID = e.id
+	return wr.ID, e.qp.PostSend(wr)
+}
+
+// do posts a request and waits for its completion.
+func (e *end) do(ctx context.Context, wr rnic.SendWR) (rnic.WC, error) {
+	id, err := e.post(wr)
+	if err != nil {
+		return rnic.WC{}, err
+	}
+	return e.want(ctx, e.sendCQ, id)
+}
+
+// want waits for the next completion, which must be a success of that request.
+func (e *end) want(ctx context.Context, cq *rnic.CQ, id uint64) (rnic.WC, error) {
+	var wcs [1]rnic.WC
+	if _, err := cq.Wait(ctx, wcs[:]); err != nil {
+		return rnic.WC{}, err
+	}
+	wc := wcs[0]
+	if err := wc.Err(); err != nil {
+		return wc, err
+	}
+	if wc.ID != id {
+		return wc, fmt.Errorf("request %d completed where %d was due", wc.ID, id)
+	}
+	return wc, nil
+}
+
+// recv posts a receive of n octets.
+func (d *device) recv(n int) (buf []byte, id uint64, err error) {
+	buf, mr, err := d.memory(n, rnic.LocalWrite)
+	if err != nil {
+		return nil, 0, err
+	}
+	d.id++
+	return buf, d.id, d.qp.PostRecv(rnic.RecvWR{ID: d.id, SGL: []rnic.SGE{mr.SGE(0, n)}})
+}
+
+// memory registers n fresh octets, and at least one.
+func (d *device) memory(n int, access rnic.Access) ([]byte, *rnic.MR, error) {
+	mem := make([]byte, max(n, 1))
+	mr, err := d.pd.Register(mem, access)
+	return mem[:n], mr, err
+}
+
+// data registers octets that are easy to tell apart.
+func (d *device) data(n int, seed byte) ([]byte, *rnic.MR, error) {
+	mem := make([]byte, max(n, 1))
+	for i := range mem {
+		mem[i] = byte(i)*5 ^ byte(i>>8) ^ seed
+	}
+	mr, err := d.pd.Register(mem, 0)
+	return mem[:n], mr, err
+}
+
+// compare checks that what arrived is what was sent.
+func (d *demo) compare(what string, got, want []byte) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%s: %d octets arrived of %d", what, len(got), len(want))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			return fmt.Errorf("%s: octet %d is 0x%02x, not 0x%02x", what, i, got[i], want[i])
+		}
+	}
+	d.checked += len(want)
+	return nil
+}
