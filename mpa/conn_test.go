@@ -14,7 +14,7 @@ import (
 )
 
 // connect starts MPA between the two ends of a stream.
-func connect(t *testing.T, a, b net.Conn, initiator, responder Config) (ini, res *Conn) {
+func connect(t testing.TB, a, b net.Conn, initiator, responder Config) (ini, res *Conn) {
 	t.Helper()
 	type result struct {
 		c   *Conn
