@@ -3,8 +3,10 @@ package rnic
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
+	"urnic/internal/memcheck"
 	"urnic/stag"
 )
 
@@ -27,9 +29,9 @@ const (
 type Memory struct {
 	Slice []byte // Go memory; or
 	// Pointer and Length name memory that stays where it is until the region is
-	// deregistered or invalidated: mapped, or of C. The consumer must have the
-	// right to use all of it: nothing else can be registered, as the process
-	// has no other memory (RFC 5041 §8.3.2 rule 4).
+	// deregistered or invalidated: mapped, or of C. Where the system tells,
+	// which is on Linux, it is refused unless the process may read all of it,
+	// and write it if the rights want that (RFC 5041 §8.3.2 rule 4).
 	Pointer unsafe.Pointer
 	Length  int
 
@@ -39,16 +41,30 @@ type Memory struct {
 	Base      uint64
 }
 
-// region returns m as package stag wants it.
+// verify refuses memory that the process has no right to. A slice is memory of
+// Go, or the affair of whoever made it.
+func (m *Memory) verify(access Access) error {
+	if m.Pointer == nil || m.Length <= 0 {
+		return nil // region sees to that
+	}
+	write := access&(LocalWrite|RemoteWrite|RemoteAtomic) != 0
+	if err := memcheck.Check(uintptr(m.Pointer), uint64(m.Length), write); err != nil {
+		return &stag.RegisterError{Rule: "right to the buffer", Reason: err.Error()}
+	}
+	return nil
+}
+
+// region returns m, which verify has passed, as package stag wants it.
 func (m *Memory) region() (mem []byte, base uint64, err error) {
 	mem = m.Slice
-	if m.Pointer != nil {
-		if mem != nil {
-			return nil, 0, &stag.RegisterError{Rule: "memory", Reason: "give a slice or a pointer, not both"}
-		}
-		if m.Length < 0 {
-			return nil, 0, &stag.RegisterError{Rule: "length", Reason: "it is negative"}
-		}
+	switch {
+	case m.Pointer != nil && mem != nil:
+		return nil, 0, &stag.RegisterError{Rule: "memory", Reason: "give a slice or a pointer, not both"}
+	case m.Pointer == nil && m.Length != 0:
+		return nil, 0, &stag.RegisterError{Rule: "memory", Reason: "a length is given, but no pointer"}
+	case m.Length < 0:
+		return nil, 0, &stag.RegisterError{Rule: "length", Reason: "it is negative"}
+	case m.Pointer != nil:
 		mem = unsafe.Slice((*byte)(m.Pointer), m.Length)
 	}
 	switch {
@@ -79,6 +95,9 @@ func (p *PD) Register(mem []byte, access Access) (*MR, error) {
 // RegisterMemory opens any memory under a new STag. If qp is not nil, only its
 // stream can use the STag (RFC 5041 §8.2). The errors are those of Register.
 func (p *PD) RegisterMemory(m Memory, access Access, qp *QP) (*MR, error) {
+	if err := m.verify(access); err != nil {
+		return nil, p.fail("register", err)
+	}
 	mem, base, err := m.region()
 	if err != nil {
 		return nil, p.fail("register", err)
@@ -133,6 +152,9 @@ func (m *MR) Stats() stag.Stats { return m.entry.Stats() }
 // SGE names n octets of the region from offset off. A range outside the region
 // is refused when the SGE is posted.
 func (m *MR) SGE(off, n int) SGE {
+	if off < 0 || n < 0 || uint64(n) > math.MaxUint32 { // no SGE can say that
+		return SGE{Addr: math.MaxUint64, Length: math.MaxUint32, LKey: m.STag()}
+	}
 	return SGE{Addr: m.Base() + uint64(off), Length: uint32(n), LKey: m.STag()}
 }
 

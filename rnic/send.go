@@ -125,6 +125,9 @@ func (q *QP) checkRegister(r *FastRegister) error {
 	if r.MR.pd != q.pd {
 		return errors.New("the region belongs to another protection domain")
 	}
+	if err := r.Memory.verify(r.Access); err != nil {
+		return err
+	}
 	_, _, err := r.Memory.region()
 	return err
 }
@@ -145,7 +148,13 @@ func (q *QP) checkRead(wr *SendWR) (uint64, error) {
 // fill makes w a copy of a request that check has passed.
 func (w *sendWQE) fill(wr *SendWR, length uint64) {
 	w.id, w.op, w.flags = wr.ID, wr.Op, wr.Flags
-	w.sgl, w.inline, w.length = append(w.sgl[:0], wr.SGL...), append(w.inline[:0], wr.Inline...), length
+	w.sgl, w.inline, w.length = w.sgl[:0], w.inline[:0], length
+	switch {
+	case wr.Flags&FlagInline != 0:
+		w.inline = append(w.inline, wr.Inline...)
+	case !wr.Op.isLocal():
+		w.sgl = append(w.sgl, wr.SGL...)
+	}
 	w.immediate, w.register, w.bind = wr.Immediate, wr.Register, wr.Bind
 	w.state, w.mark, w.status, w.cause = queued, 0, StatusSuccess, nil
 	o := &w.operation
