@@ -27,7 +27,9 @@ type CQAttr struct {
 	// a queue that overflows fails, and with it the queue pairs that use it.
 	Entries int
 	Channel *CompletionChannel // told when the queue fires, if not nil
-	PD      *PD                // if not nil, only queue pairs of this domain may use it
+	// PD, if not nil, reserves the queue for the queue pairs of this domain, and
+	// counts it against the domain's quotas; else it is the device's.
+	PD *PD
 }
 
 // A CQ is a completion queue. All of its methods are safe for concurrent use.
@@ -35,18 +37,28 @@ type CQ struct {
 	dev     *Device
 	num     uint32
 	pd      *PD
+	quota   quota
 	channel *CompletionChannel
+	queued  atomic.Bool // in the channel
 
 	mu       sync.Mutex // taken last: below it only that of the channel
 	ring     []cqe
 	head, n  int
 	armed    Notify
 	fired    chan struct{} // holds one token when the queue has fired
-	waiting  chan struct{} // closed when a completion comes; nil while nobody waits
+	waiters  int           // in Wait
+	news     chan struct{} // holds one token when those in Wait must look again
 	overflow bool
 	closed   bool
 
 	users atomic.Int32 // work queues that complete here
+}
+
+// A quota is the account that an object is charged to: the device's or a
+// domain's.
+type quota interface {
+	Reserve(r pd.Resource, n uint64) error
+	Release(r pd.Resource, n uint64)
 }
 
 // A cqe is a completion in the queue, with what to do when it is polled.
@@ -67,17 +79,26 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 		return nil, d.fail(op, fmt.Errorf("%d entries: say 1 to %d", attr.Entries, MaxCQE))
 	case attr.Channel != nil && attr.Channel.dev != d, attr.PD != nil && attr.PD.dev != d:
 		return nil, d.fail(op, ErrForeign)
+	case attr.Channel != nil && attr.Channel.isClosed():
+		return nil, d.fail(op, fmt.Errorf("the completion channel: %w", ErrClosed))
+	}
+	var q quota = d.manager
+	if attr.PD != nil {
+		q = attr.PD.domain
 	}
 	// "The Privileged Resource Manager MUST control the allocation of CQ
 	// entries": RFC 5040 §8.1.2 rule 5.
-	if err := d.manager.Reserve(pd.CompletionQueues, 1); err != nil {
-		return nil, d.fail(op, err)
+	if err := q.Reserve(pd.CompletionQueues, 1); err != nil {
+		return nil, d.fail(op, closedPD(err))
 	}
-	if err := d.manager.Reserve(pd.CQEntries, uint64(attr.Entries)); err != nil {
-		d.manager.Release(pd.CompletionQueues, 1)
-		return nil, d.fail(op, err)
+	if err := q.Reserve(pd.CQEntries, uint64(attr.Entries)); err != nil {
+		q.Release(pd.CompletionQueues, 1)
+		return nil, d.fail(op, closedPD(err))
 	}
-	c := &CQ{dev: d, num: d.lastNum.Add(1), pd: attr.PD, channel: attr.Channel, ring: make([]cqe, attr.Entries), fired: make(chan struct{}, 1)}
+	c := &CQ{
+		dev: d, num: d.lastNum.Add(1), pd: attr.PD, quota: q, channel: attr.Channel,
+		ring: make([]cqe, attr.Entries), fired: make(chan struct{}, 1), news: make(chan struct{}, 1),
+	}
 	if err := add(d, d.cqs, closer(c)); err != nil {
 		c.release()
 		return nil, d.fail(op, err)
@@ -86,8 +107,8 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 }
 
 func (c *CQ) release() {
-	c.dev.manager.Release(pd.CQEntries, uint64(len(c.ring)))
-	c.dev.manager.Release(pd.CompletionQueues, 1)
+	c.quota.Release(pd.CQEntries, uint64(len(c.ring)))
+	c.quota.Release(pd.CompletionQueues, 1)
 }
 
 // Num returns the number of the queue within its device.
@@ -115,6 +136,9 @@ func (c *CQ) push(e cqe, solicited bool) bool {
 	if c.n == len(c.ring) {
 		c.overflow = true
 		c.wake()
+		if c.armed != 0 { // whoever waits for that must not sleep on
+			c.fire()
+		}
 		c.dev.wg.Go(c.overflowed) // the caller holds locks of a queue pair
 		return false
 	}
@@ -122,28 +146,32 @@ func (c *CQ) push(e cqe, solicited bool) bool {
 	c.n++
 	c.wake()
 	if c.armed == NextCompletion || c.armed == NextSolicited && (solicited || e.wc.Status != StatusSuccess) {
-		c.armed = 0
 		c.fire()
 	}
 	return true
 }
 
-// wake tells those in Wait. The caller holds mu.
+// wake tells one of those in Wait, who tells the next if there is more to be
+// had. The caller holds mu.
 func (c *CQ) wake() {
-	if c.waiting != nil {
-		close(c.waiting)
-		c.waiting = nil
+	if c.waiters == 0 {
+		return
+	}
+	select {
+	case c.news <- struct{}{}:
+	default:
 	}
 }
 
 // fire tells whoever has armed the queue. The caller holds mu.
 func (c *CQ) fire() {
+	c.armed = 0
 	select {
 	case c.fired <- struct{}{}:
 	default:
 	}
 	if c.channel != nil {
-		c.channel.events.put(c)
+		c.channel.put(c)
 	}
 }
 
@@ -156,6 +184,20 @@ func (c *CQ) overflowed() {
 			q.catastrophe(c.fail("complete", ErrOverflow))
 		}
 	}
+}
+
+// join says why no work queue can be made to complete here, if that is so. The
+// caller has counted itself among the users, so that the queue stays open.
+func (c *CQ) join() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return fmt.Errorf("CQ %d: %w", c.num, ErrClosed)
+	case c.overflow:
+		return fmt.Errorf("CQ %d: %w", c.num, ErrOverflow)
+	}
+	return nil
 }
 
 // Poll moves completions into wcs, oldest first, and returns how many. It never
@@ -196,7 +238,7 @@ func (c *CQ) Resize(entries int) error {
 	case entries < c.n:
 		return c.fail(op, fmt.Errorf("%d entries, but %d completions are in the queue: poll first", entries, c.n))
 	case entries > old:
-		if err := c.dev.manager.Reserve(pd.CQEntries, uint64(entries-old)); err != nil {
+		if err := c.quota.Reserve(pd.CQEntries, uint64(entries-old)); err != nil {
 			return c.fail(op, err)
 		}
 	}
@@ -206,7 +248,7 @@ func (c *CQ) Resize(entries int) error {
 	}
 	c.ring, c.head = ring, 0
 	if entries < old {
-		c.dev.manager.Release(pd.CQEntries, uint64(old-entries))
+		c.quota.Release(pd.CQEntries, uint64(old-entries))
 	}
 	return nil
 }
@@ -226,6 +268,9 @@ func (c *CQ) Close() error {
 	c.closed = true
 	c.wake()
 	c.mu.Unlock()
+	if c.channel != nil {
+		c.channel.events.discard(func(o *CQ) bool { return o == c })
+	}
 	c.release()
 	remove(c.dev, c.dev.cqs, closer(c))
 	return nil

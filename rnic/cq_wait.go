@@ -10,15 +10,19 @@ var errArm = errors.New("say NextCompletion or NextSolicited")
 
 // Arm makes the queue fire once, at the next completion of that kind. The
 // completions that are in the queue already don't count: poll, arm, and poll
-// again before waiting.
+// again before waiting. It returns an *OpError that wraps ErrClosed, or
+// ErrOverflow, as the queue will never fire again then.
 func (c *CQ) Arm(what Notify) error {
 	if what != NextCompletion && what != NextSolicited {
 		return c.fail("arm", errArm)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	switch {
+	case c.closed:
 		return c.fail("arm", ErrClosed)
+	case c.overflow:
+		return c.fail("arm", ErrOverflow)
 	}
 	select {
 	case <-c.fired: // of an earlier arming, which nobody waited for
@@ -42,27 +46,39 @@ func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 		if n := c.Poll(wcs); n > 0 || len(wcs) == 0 {
 			return n, nil
 		}
-		c.mu.Lock()
+		if err := c.waitForNews(ctx); err != nil {
+			return 0, c.fail("wait", err)
+		}
+	}
+}
+
+// waitForNews waits until there is a completion, or there can be none.
+func (c *CQ) waitForNews(ctx context.Context) error {
+	c.mu.Lock()
+	c.waiters++
+	defer func() {
+		c.waiters--
+		if c.n > 0 || c.overflow || c.closed { // the others must see it too
+			c.wake()
+		}
+		c.mu.Unlock()
+	}()
+	for {
 		switch {
 		case c.n > 0:
-			c.mu.Unlock()
-			continue
+			return nil
 		case c.closed:
-			c.mu.Unlock()
-			return 0, c.fail("wait", ErrClosed)
+			return ErrClosed
 		case c.overflow:
-			c.mu.Unlock()
-			return 0, c.fail("wait", ErrOverflow)
+			return ErrOverflow
 		}
-		if c.waiting == nil {
-			c.waiting = make(chan struct{})
-		}
-		waiting := c.waiting
 		c.mu.Unlock()
 		select {
-		case <-waiting:
+		case <-c.news:
+			c.mu.Lock()
 		case <-ctx.Done():
-			return 0, c.fail("wait", context.Cause(ctx))
+			c.mu.Lock()
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -89,7 +105,7 @@ func (c *CQ) All(ctx context.Context) iter.Seq2[WC, error] {
 // descriptor.
 type CompletionChannel struct {
 	dev    *Device
-	events mailbox[*CQ]
+	events mailbox[*CQ] // each queue once
 	done   chan struct{}
 }
 
@@ -97,16 +113,40 @@ type CompletionChannel struct {
 // CQAttr.
 func (d *Device) CreateCompletionChannel() (*CompletionChannel, error) {
 	ch := &CompletionChannel{dev: d, done: make(chan struct{})}
-	ch.events.limit = eventsKept
 	if err := add(d, d.channels, closer(ch)); err != nil {
 		return nil, d.fail("create completion channel", err)
 	}
 	return ch, nil
 }
 
+// put adds a queue that has fired. One that is there already is not added again:
+// whoever takes it finds all of its completions.
+func (ch *CompletionChannel) put(c *CQ) {
+	if !c.queued.Swap(true) {
+		ch.events.put(c)
+	}
+}
+
+func (ch *CompletionChannel) take() (*CQ, bool) {
+	c, ok := ch.events.take()
+	if ok {
+		c.queued.Store(false)
+	}
+	return c, ok
+}
+
+func (ch *CompletionChannel) isClosed() bool {
+	select {
+	case <-ch.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // FD returns a file descriptor that is readable while queues have fired. It
-// belongs to the channel. It fails where the operating system has no such
-// thing.
+// belongs to the channel: who closes it does so with Close. It fails where the
+// operating system has no such thing.
 func (ch *CompletionChannel) FD() (int, error) {
 	fd, err := ch.events.descriptor()
 	if err != nil {
@@ -115,9 +155,10 @@ func (ch *CompletionChannel) FD() (int, error) {
 	return fd, nil
 }
 
-// Poll returns a queue that has fired, or nil. It never waits.
+// Poll returns a queue that has fired, or nil. It never waits. A queue that
+// fires again before it has been fetched is returned once.
 func (ch *CompletionChannel) Poll() *CQ {
-	c, _ := ch.events.take()
+	c, _ := ch.take()
 	return c
 }
 
@@ -126,7 +167,7 @@ func (ch *CompletionChannel) Poll() *CQ {
 func (ch *CompletionChannel) Wait(ctx context.Context) (*CQ, error) {
 	for {
 		changed := ch.events.wait()
-		if c, ok := ch.events.take(); ok {
+		if c, ok := ch.take(); ok {
 			return c, nil
 		}
 		select {
@@ -153,6 +194,7 @@ func (ch *CompletionChannel) Close() error {
 		return nil
 	}
 	close(ch.done)
+	ch.events.discard(func(*CQ) bool { return true })
 	if err := ch.events.close(); err != nil {
 		return ch.fail("close", err)
 	}

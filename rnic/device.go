@@ -116,11 +116,13 @@ func remove[T comparable](d *Device, set registry[T], v T) {
 
 // Close ends the device and all that belongs to it: connections are reset, work
 // requests flushed, regions deregistered. When it returns, no goroutine of the
-// device is left. It joins the errors of all it closes.
+// device is left. It joins the errors of all it closes. A second call waits for
+// the first and returns nil.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
+		<-d.done
 		return nil
 	}
 	d.closed = true
@@ -145,7 +147,7 @@ func (d *Device) Close() error {
 		errs = multierror.Append(errs, closeAll(d, set)...)
 	}
 	d.wg.Wait()
-	close(d.done)
+	defer close(d.done)
 	if d.record != nil {
 		if err := d.record.Close(); err != nil {
 			errs = multierror.Append(errs, d.fail("record", err))

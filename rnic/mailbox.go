@@ -1,16 +1,17 @@
 package rnic
 
 import (
+	"slices"
 	"sync"
 
 	"urnic/internal/pollfd"
 )
 
-// A mailbox is a bounded queue that a consumer reads without waiting, waits for
-// on a channel, or polls through a file descriptor. When it is full, the oldest
-// entry makes room, and the next one that is taken says how many were lost.
+// A mailbox is a queue that a consumer reads without waiting, waits for on a
+// channel, or polls through a file descriptor. When it is full, the oldest entry
+// makes room, and the next one that is taken says how many were lost.
 type mailbox[T any] struct {
-	limit int
+	limit int                  // of entries; 0 if what is put in sets one
 	lost  func(v *T, n uint64) // tells a value of the losses before it
 
 	mu      sync.Mutex
@@ -18,13 +19,17 @@ type mailbox[T any] struct {
 	dropped uint64
 	changed chan struct{} // closed when something is put in; nil while nobody waits
 	fd      *pollfd.FD    // made when somebody asks for it
+	closed  bool          // nothing is put in any more
 }
 
 func (m *mailbox[T]) put(v T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.queue) == m.limit {
-		m.queue = m.queue[1:]
+	if m.closed {
+		return
+	}
+	if m.limit > 0 && len(m.queue) == m.limit {
+		m.pop()
 		m.dropped++
 	}
 	m.queue = append(m.queue, v)
@@ -43,15 +48,38 @@ func (m *mailbox[T]) take() (v T, ok bool) {
 	if len(m.queue) == 0 {
 		return v, false
 	}
-	v, m.queue = m.queue[0], m.queue[1:]
+	v = m.pop()
 	if m.dropped > 0 && m.lost != nil {
 		m.lost(&v, m.dropped)
 		m.dropped = 0
 	}
+	m.settle()
+	return v, true
+}
+
+// pop removes the oldest entry. The caller holds mu.
+func (m *mailbox[T]) pop() T {
+	v := m.queue[0]
+	var zero T
+	m.queue[0] = zero // what lies behind the queue keeps nothing alive
+	m.queue = m.queue[1:]
+	return v
+}
+
+// discard takes out all entries that match.
+func (m *mailbox[T]) discard(match func(T) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.queue = slices.DeleteFunc(m.queue, match)
+	m.settle()
+}
+
+// settle makes the descriptor unreadable if nothing is left. The caller holds
+// mu.
+func (m *mailbox[T]) settle() {
 	if len(m.queue) == 0 && m.fd != nil {
 		m.fd.Clear()
 	}
-	return v, true
 }
 
 // wait returns a channel that is closed when something is put in.
@@ -68,6 +96,9 @@ func (m *mailbox[T]) wait() <-chan struct{} {
 func (m *mailbox[T]) descriptor() (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed {
+		return -1, ErrClosed
+	}
 	if m.fd == nil {
 		fd, err := pollfd.New()
 		if err != nil {
@@ -81,9 +112,11 @@ func (m *mailbox[T]) descriptor() (int, error) {
 	return m.fd.Num(), nil
 }
 
+// close closes the descriptor. What is in the mailbox can still be taken.
 func (m *mailbox[T]) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.closed = true
 	if m.fd == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package rnic
 
 import (
+	"errors"
 	"fmt"
 
 	"urnic/pd"
@@ -35,7 +36,15 @@ func (p *PD) Device() *Device { return p.dev }
 func (p *PD) Num() uint32 { return uint32(p.domain.ID()) }
 
 func (p *PD) fail(op string, err error) error {
-	return &OpError{Op: op, Object: fmt.Sprintf("PD %d", p.Num()), Err: err}
+	return &OpError{Op: op, Object: fmt.Sprintf("PD %d", p.Num()), Err: closedPD(err)}
+}
+
+// closedPD makes the error of a domain that is closed one of this package.
+func closedPD(err error) error {
+	if e := (*pd.ClosedError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return err
 }
 
 // Close gives the domain up. It returns an *OpError that wraps a *pd.BusyError

@@ -63,7 +63,14 @@ func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	q.rq.taken.limit = MaxWR
 	q.sendCQ.users.Add(1)
 	q.recvCQ.users.Add(1)
-	if err := add(p.dev, p.dev.qps, q); err != nil {
+	err := q.sendCQ.join()
+	if err == nil {
+		err = q.recvCQ.join()
+	}
+	if err == nil {
+		err = add(p.dev, p.dev.qps, q)
+	}
+	if err != nil {
 		q.release()
 		return nil, p.fail(op, err)
 	}
