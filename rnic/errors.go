@@ -17,6 +17,7 @@ var (
 	ErrBusy       = errors.New("it is in use")
 	ErrOverflow   = errors.New("the completion queue has overflowed: create it larger")
 	ErrStopped    = errors.New("the stream has ended")
+	errDraining   = errors.New("it is being disconnected, and takes no more requests")
 	errNoDeadline = errors.New("the connection did not end in time")
 )
 
@@ -40,20 +41,13 @@ func (e *OpError) Unwrap() error { return e.Err }
 type WRError struct {
 	Index int    // in the list
 	ID    uint64 // of the request
-	Rule  string // what it breaks, if it is the request's own fault
-	Err   error
+	Op    Opcode // of the request; OpRecv for a receive
+	Err   error  // the rule that it breaks
 }
 
 // Error names the request and the rule.
 func (e *WRError) Error() string {
-	s := fmt.Sprintf("work request %d (ID %d)", e.Index, e.ID)
-	if e.Rule != "" {
-		s += ": " + e.Rule
-	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
+	return fmt.Sprintf("work request %d (ID %d): %v: %v", e.Index, e.ID, e.Op, e.Err)
 }
 
 // Unwrap returns the cause.

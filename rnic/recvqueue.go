@@ -39,7 +39,7 @@ func (q *QP) PostRecv(wrs ...RecvWR) error {
 	defer q.rq.mu.Unlock()
 	for i := range wrs {
 		if err := q.rq.ring.postFor(&wrs[i], &q.pd.dev.memory, q.scope(), q.attr.MaxSGE); err != nil {
-			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Err: err})
+			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
 		}
 	}
 	return nil
@@ -50,8 +50,10 @@ func (q *QP) mayPost() error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case q.state == Idle || q.state == RTS && !q.link.draining:
+	case q.state == Idle, q.state == RTS && !q.link.draining:
 		return nil
+	case q.state == RTS:
+		return &StateError{State: q.state, Err: errDraining}
 	}
 	return &StateError{State: q.state, Err: q.err}
 }

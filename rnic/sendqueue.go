@@ -25,11 +25,11 @@ func (s *sendQueue) post(wrs []SendWR) error {
 	for i := range wrs {
 		wr := &wrs[i]
 		if s.queue.full() {
-			return &WRError{Index: i, ID: wr.ID, Err: ErrQueueFull}
+			return &WRError{Index: i, ID: wr.ID, Op: wr.Op, Err: ErrQueueFull}
 		}
 		length, err := s.qp.check(wr)
 		if err != nil {
-			return &WRError{Index: i, ID: wr.ID, Rule: wr.Op.String(), Err: err}
+			return &WRError{Index: i, ID: wr.ID, Op: wr.Op, Err: err}
 		}
 		w := s.fresh()
 		w.fill(wr, length)

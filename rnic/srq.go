@@ -100,7 +100,7 @@ func (s *SRQ) PostRecv(wrs ...RecvWR) error {
 	}
 	for i := range wrs {
 		if err := s.queue.post(&wrs[i], s.pd, s.attr.MaxSGE); err != nil {
-			return s.fail("post receive", &WRError{Index: i, ID: wrs[i].ID, Err: err})
+			return s.fail("post receive", &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
 		}
 	}
 	return nil
@@ -109,23 +109,34 @@ func (s *SRQ) PostRecv(wrs ...RecvWR) error {
 // ArmLimit arms the limit event anew: it comes once, when fewer than n receives
 // are left; at once if that is so now.
 func (s *SRQ) ArmLimit(n int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return s.fail("arm limit", ErrClosed)
-	}
+	const op = "arm limit"
 	if n < 0 || n > s.attr.MaxWR {
-		return s.fail("arm limit", fmt.Errorf("limit %d: say 0 to MaxWR, %d", n, s.attr.MaxWR))
+		return s.fail(op, fmt.Errorf("limit %d: say 0 to MaxWR, %d", n, s.attr.MaxWR))
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return s.fail(op, ErrClosed)
 	}
 	s.limit = n
-	s.checkLimit()
+	due := s.limitDue()
+	s.mu.Unlock()
+	s.report(due)
 	return nil
 }
 
-// checkLimit raises the limit event if it is due. The caller holds mu.
-func (s *SRQ) checkLimit() {
-	if s.queue.n < s.limit {
+// limitDue tells once that fewer receives are left than the limit. The caller
+// holds mu, and reports without it.
+func (s *SRQ) limitDue() bool {
+	due := s.queue.n < s.limit
+	if due {
 		s.limit = 0
+	}
+	return due
+}
+
+func (s *SRQ) report(due bool) {
+	if due {
 		s.pd.dev.report(Event{Type: EventSRQLimit, SRQ: s})
 	}
 }
@@ -133,12 +144,14 @@ func (s *SRQ) checkLimit() {
 // take removes the oldest receive, or returns nil.
 func (s *SRQ) take() *recvWQE {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.queue.n == 0 || s.closed {
+	if s.queue.n == 0 {
+		s.mu.Unlock()
 		return nil
 	}
 	w := s.queue.take()
-	s.checkLimit()
+	due := s.limitDue()
+	s.mu.Unlock()
+	s.report(due)
 	return w
 }
 
