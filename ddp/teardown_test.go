@@ -229,6 +229,9 @@ func TestDataAfterGracefulTeardownAborts(t *testing.T) {
 			if w.ulpB.calls != 0 {
 				t.Error("the ULP saw the segment")
 			}
+			if t.Failed() {
+				return // there may be nothing that ends the calls below
+			}
 			for _, s := range []*Stream{w.a, w.b} {
 				if err := s.Receive(); !errors.Is(err, ddptest.ErrAborted) {
 					t.Errorf("Receive = %v; want %v", err, ddptest.ErrAborted)
