@@ -1,0 +1,64 @@
+# make build    puts urnic into bin/
+# make demo     runs the main job: two RNICs exercise every verb over loopback
+# make test     passes the tests
+GO      ?= go
+TOOL    := $(GO) tool -modfile=internal/tools/go.mod
+LAYERS  := mpa ddp rdmap stag pd rnic
+FUZZTIME ?= 30s
+
+.PHONY: help
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build urnic into bin/
+	@mkdir -p bin
+	$(GO) build -o bin/urnic ./cmd/urnic
+
+.PHONY: demo
+demo: build ## two RNICs in one process exercise every verb and print the ladder
+	bin/urnic demo
+
+.PHONY: test
+test: ## run the tests
+	$(GO) test ./...
+
+.PHONY: race
+race: ## run the tests under the race detector
+	$(GO) test -race ./...
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME (30s)
+	internal/tools/fuzz $(FUZZTIME)
+
+.PHONY: lint
+lint: ## format, vet, lint, and check go.mod
+	test -z "$$($(TOOL) golangci-lint fmt --diff 2>&1)" || { $(TOOL) golangci-lint fmt --diff; exit 1; }
+	$(GO) vet ./...
+	$(TOOL) golangci-lint run
+	$(GO) fix -diff ./...
+	$(GO) mod tidy -diff
+	$(GO) -C internal/tools mod tidy -diff
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities
+	$(TOOL) govulncheck ./...
+
+.PHONY: cross
+cross: ## build and vet for the other systems
+	@for t in linux/arm64 darwin/arm64 darwin/amd64 windows/amd64; do \
+		echo "$$t"; GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... && GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./... || exit 1; \
+	done
+
+.PHONY: cover
+cover: ## check that each protocol package is covered to 85 %
+	internal/tools/cover 85 $(LAYERS)
+
+.PHONY: bench
+bench: ## run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: interop
+interop: build ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
+	internal/interop/lab/build
+	$(GO) test -count=1 -timeout 30m -tags interop ./internal/interop
