@@ -1,0 +1,165 @@
+// Package docs has no code: it checks that the pages here tell the truth.
+package docs
+
+import (
+	"bufio"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A row is a row of the table of requirements.
+type row struct {
+	id, clause, requirement, test string
+}
+
+func rows(t *testing.T) []row {
+	t.Helper()
+	f, err := os.Open("requirements.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []row
+	for s := bufio.NewScanner(f); s.Scan(); {
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(s.Text(), "| "), " |"), " | ")
+		if len(cells) == 4 && regexp.MustCompile(`^\d{4}-`).MatchString(cells[0]) {
+			out = append(out, row{cells[0], cells[1], cells[2], cells[3]})
+		} else if strings.HasPrefix(s.Text(), "| ") && len(cells) != 4 {
+			t.Errorf("a row with %d cells: %s", len(cells), s.Text())
+		}
+	}
+	return out
+}
+
+// A testFunc is a test as the source has it: its name, and the texts in it that
+// may name subtests.
+type testFunc struct{ strings map[string]bool }
+
+// tests returns the tests of a package and of the packages below it.
+func tests(t *testing.T, pkg string) map[string]testFunc {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", pkg, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("package %s has no tests: %v", pkg, err)
+	}
+	out := map[string]testFunc{}
+	texts := map[string]bool{} // of all the package's tests: tables may stand outside the function
+	fset := token.NewFileSet()
+	for _, name := range files {
+		f, err := parser.ParseFile(fset, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				texts[strings.ReplaceAll(strings.Trim(lit.Value, "\"`"), " ", "_")] = true
+			}
+			return true
+		})
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+				out[fn.Name.Name] = testFunc{texts}
+			}
+		}
+	}
+	return out
+}
+
+func TestEveryRequirementNamesTestsThatExist(t *testing.T) {
+	named := regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9_]*)(?:/([^`]+))?`")
+	cache := map[string]map[string]testFunc{}
+	seen := map[string]bool{}
+	for _, r := range rows(t) {
+		if seen[r.id] {
+			t.Errorf("%s stands there twice", r.id)
+		}
+		seen[r.id] = true
+		if strings.HasPrefix(r.test, "not ours: ") {
+			continue
+		}
+		found := named.FindAllStringSubmatch(r.test, -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no test: %s", r.id, r.test)
+		}
+		for _, m := range found {
+			pkg, name, sub := m[1], m[2], m[3]
+			if cache[pkg] == nil {
+				cache[pkg] = tests(t, pkg)
+			}
+			fn, ok := cache[pkg][name]
+			if !ok {
+				t.Errorf("%s: there is no %s.%s", r.id, pkg, name)
+			} else if sub != "" && !fn.strings[sub] {
+				t.Errorf("%s: %s.%s has no subtest %s", r.id, pkg, name, sub)
+			}
+		}
+	}
+	for rfc, least := range map[string]int{"5041": 100, "5044": 90, "5040": 110, "6581": 40} {
+		n := 0
+		for id := range seen {
+			if strings.HasPrefix(id, rfc+"-") {
+				n++
+			}
+		}
+		if n < least {
+			t.Errorf("RFC %s has %d rows; there were more than %d", rfc, n, least)
+		}
+	}
+}
+
+// Links in the pages lead to files and headings that exist.
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Glob("../*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, top...) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			target, anchor := m[1], strings.TrimPrefix(m[2], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			file := page
+			if target != "" {
+				file = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: link to %s: %v", page, target, err)
+			} else if anchor != "" && !headings(t, file)[anchor] {
+				t.Errorf("%s: %s has no heading #%s", page, file, anchor)
+			}
+		}
+	}
+}
+
+// headings returns the anchors of a page.
+func headings(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	drop := regexp.MustCompile(`[^a-z0-9 _-]`)
+	for _, line := range strings.Split(string(text), "\n") {
+		if h := strings.TrimLeft(line, "#"); h != line && strings.HasPrefix(h, " ") {
+			out[strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(strings.TrimSpace(h)), ""), " ", "-")] = true
+		}
+	}
+	return out
+}
