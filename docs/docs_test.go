@@ -44,12 +44,12 @@ type testFunc struct{ strings map[string]bool }
 // tests returns the tests of a package and of the packages below it.
 func tests(t *testing.T, pkg string) map[string]testFunc {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", pkg, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("package %s has no tests: %v", pkg, err)
+		t.Fatalf("there is no package %s: %v", pkg, err)
 	}
 	out := map[string]testFunc{}
-	texts := map[string]bool{} // of all the package's tests: tables may stand outside the function
+	texts := map[string]bool{} // of all the package: a subtest may be named by what it tests
 	fset := token.NewFileSet()
 	for _, name := range files {
 		f, err := parser.ParseFile(fset, name, nil, 0)
@@ -63,6 +63,9 @@ func tests(t *testing.T, pkg string) map[string]testFunc {
 			return true
 		})
 		for _, d := range f.Decls {
+			if !strings.HasSuffix(name, "_test.go") {
+				break
+			}
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
 				out[fn.Name.Name] = testFunc{texts}
 			}
