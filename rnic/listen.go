@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"urnic/internal/capture"
@@ -20,7 +20,9 @@ type Listener struct {
 	queue  chan *ConnRequest
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when no goroutine of the listener is left
+	wg     sync.WaitGroup // of its goroutines
+	once   sync.Once
+	err    error // of Close
 }
 
 // Listen listens at host:port; an empty host stands for all addresses, port 0
@@ -36,13 +38,13 @@ func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) 
 		d.manager.Release(pd.Listeners, 1)
 		return nil, d.fail(op, err)
 	}
-	l := &Listener{dev: d, net: n, queue: make(chan *ConnRequest, acceptQueue), done: make(chan struct{})}
+	l := &Listener{dev: d, net: n, queue: make(chan *ConnRequest, acceptQueue)}
 	l.ctx, l.cancel = context.WithCancelCause(d.ctx)
+	l.wg.Go(l.run)
 	if err := add(d, d.listeners, closer(l)); err != nil {
-		d.manager.Release(pd.Listeners, 1)
-		return nil, errors.Join(d.fail(op, err), n.Close())
+		_ = l.Close() // the device is closed: nobody will accept
+		return nil, d.fail(op, err)
 	}
-	d.wg.Go(l.run)
 	return l, nil
 }
 
@@ -54,20 +56,14 @@ func (l *Listener) fail(op string, err error) error {
 }
 
 // run takes byte streams and has their Requests read. A connection in start-up
-// holds a token; when all are taken, further ones wait in the network's queue.
+// holds a token; while all are taken, one waits here and further ones in the
+// network's queue.
 func (l *Listener) run() {
-	defer close(l.done)
 	const longest = time.Second
 	pause := time.Millisecond
 	for {
-		select {
-		case l.dev.halfOpen <- struct{}{}:
-		case <-l.ctx.Done():
-			return
-		}
 		c, err := l.net.Accept()
 		if err != nil {
-			<-l.dev.halfOpen
 			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
@@ -81,19 +77,26 @@ func (l *Listener) run() {
 			continue
 		}
 		pause = time.Millisecond
-		l.dev.wg.Go(func() { l.receive(c) })
+		select {
+		case l.dev.halfOpen <- struct{}{}:
+			l.wg.Go(func() { l.receive(c) })
+		case <-l.ctx.Done():
+			_ = c.Close() // nobody will answer it
+			return
+		}
 	}
 }
 
-// receive reads the Request of one byte stream and queues it.
+// receive reads the Request of one byte stream and queues it. The caller has
+// taken a token.
 func (l *Listener) receive(c net.Conn) {
 	d := l.dev
-	r := &ConnRequest{dev: d, remote: c.RemoteAddr(), local: c.LocalAddr(), stream: d.recordStream(c, false)}
 	if err := d.manager.Reserve(pd.HalfOpen, 1); err != nil {
 		_ = c.Close()
 		<-d.halfOpen
 		return
 	}
+	r := &ConnRequest{dev: d, remote: c.RemoteAddr(), local: c.LocalAddr(), stream: d.recordStream(c, false)}
 	cfg := d.cfg.MPA
 	if r.stream != nil {
 		cfg.Recorder = r.stream
@@ -102,10 +105,17 @@ func (l *Listener) receive(c net.Conn) {
 	if err != nil {
 		d.stats.failed.Add(1)
 		d.log.Info("start-up failed", "device", d.cfg.Name, "peer", r.remote.String(), "error", err)
-		r.release()
+		r.forget()
+		d.manager.Release(pd.HalfOpen, 1)
+		<-d.halfOpen
 		return
 	}
 	r.req = req
+	// The device ends with its requests, wherever they are.
+	d.wg.Add(1)
+	r.mu.Lock()
+	r.detach = context.AfterFunc(d.ctx, func() { _ = r.Close() })
+	r.mu.Unlock()
 	select {
 	case l.queue <- r:
 	case <-l.ctx.Done():
@@ -126,38 +136,26 @@ func (l *Listener) Accept(ctx context.Context) (*ConnRequest, error) {
 	}
 }
 
-// Close stops listening. Requests that nobody has accepted are dropped.
+// Close stops listening. Requests that Accept has not returned are dropped.
 func (l *Listener) Close() error {
-	if l.ctx.Err() != nil && l.isClosed() {
-		return nil
-	}
-	l.cancel(ErrClosed)
-	err := l.net.Close()
-	<-l.done
-	l.dev.manager.Release(pd.Listeners, 1)
-	for {
-		select {
-		case r := <-l.queue:
-			_ = r.Close() // nobody will accept it
-			continue
-		default:
+	l.once.Do(func() {
+		l.cancel(ErrClosed)
+		l.err = l.net.Close()
+		l.wg.Wait()
+		for len(l.queue) > 0 {
+			select {
+			case r := <-l.queue:
+				_ = r.Close() // nobody will accept it
+			default: // an Accept was quicker
+			}
 		}
-		break
-	}
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		return l.fail("close", err)
+		l.dev.manager.Release(pd.Listeners, 1)
+		remove(l.dev, l.dev.listeners, closer(l))
+	})
+	if l.err != nil {
+		return l.fail("close", l.err)
 	}
 	return nil
-}
-
-// isClosed takes the listener off the device's list, and reports whether that
-// had been done before.
-func (l *Listener) isClosed() bool {
-	l.dev.mu.Lock()
-	defer l.dev.mu.Unlock()
-	_, open := l.dev.listeners[closer(l)]
-	delete(l.dev.listeners, closer(l))
-	return !open
 }
 
 // A ConnRequest is a connection request of a peer. It must be answered with
@@ -167,7 +165,10 @@ type ConnRequest struct {
 	req           *mpa.Request
 	stream        *capture.Stream
 	local, remote net.Addr
-	answered      atomic.Bool
+
+	mu       sync.Mutex
+	answered bool
+	detach   func() bool // from the device's context
 }
 
 // PrivateData returns what the peer's ULP sent along.
@@ -187,18 +188,30 @@ func (r *ConnRequest) fail(op string, err error) error {
 	return &OpError{Op: op, Object: "request of " + r.remote.String(), Err: err}
 }
 
+// answer makes sure that a request is answered once.
+func (r *ConnRequest) answer() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answered {
+		return errors.New("it has been answered already, or dropped with its device")
+	}
+	r.answered = true
+	r.detach()
+	return nil
+}
+
 // release gives back what a connection in start-up holds.
 func (r *ConnRequest) release() {
 	r.dev.manager.Release(pd.HalfOpen, 1)
 	<-r.dev.halfOpen
+	r.dev.wg.Done()
 }
 
-// answer makes sure that a request is answered once.
-func (r *ConnRequest) answer() error {
-	if r.answered.Swap(true) {
-		return errors.New("it has been answered already")
+// forget ends the recording of a byte stream that comes to nothing.
+func (r *ConnRequest) forget() {
+	if r.stream != nil {
+		r.stream.Reset(true)
 	}
-	return nil
 }
 
 // Accept answers the request with a Reply that accepts: the queue pair goes from
@@ -206,7 +219,8 @@ func (r *ConnRequest) answer() error {
 // here (RFC 5044 §7.1.2 rule 4).
 //
 // It returns an *OpError that wraps what went wrong, as QP.Connect does; the
-// request is dropped then, and the queue pair idle.
+// request is dropped then, and the queue pair idle, unless it was aborted or
+// closed meanwhile.
 func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
 	const op = "accept"
 	if q == nil || q.pd.dev != r.dev {
@@ -220,6 +234,7 @@ func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
 	if err != nil {
 		r.dev.stats.failed.Add(1)
 		_ = r.req.Close() // err says why
+		r.forget()
 		return r.fail(op, err)
 	}
 	defer s.end()
@@ -246,6 +261,7 @@ func (r *ConnRequest) Reject(ctx context.Context, privateData []byte) error {
 	err := r.req.Reject(ctx, privateData)
 	_ = r.req.Close() // the Reply is out, or err says why not
 	if err != nil {
+		r.forget()
 		return r.fail("reject", err)
 	}
 	if r.stream != nil {
@@ -261,9 +277,7 @@ func (r *ConnRequest) Close() error {
 		return nil
 	}
 	defer r.release()
-	if r.stream != nil {
-		r.stream.Reset(true)
-	}
+	r.forget()
 	if err := r.req.Close(); err != nil {
 		return r.fail("close", err)
 	}
