@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -18,7 +19,8 @@ import (
 //
 // It returns an *OpError that wraps what went wrong: a *StateError, a
 // *pd.LimitError, an error of the network, of MPA (a *mpa.RejectedError if the
-// peer rejected), or the context's. The queue pair is idle then.
+// peer rejected), or the context's. The queue pair is idle then, unless it was
+// aborted or closed meanwhile.
 func (q *QP) Connect(ctx context.Context, address string, p ConnParam) error {
 	err := q.connect(ctx, address, p)
 	if err != nil {
@@ -45,7 +47,7 @@ func (q *QP) connect(ctx context.Context, address string, p ConnParam) error {
 	conn, err := mpa.Dial(s.ctx, dial, s.cfg)
 	if err != nil {
 		if conn != nil { // MPA says that the Responder must be told
-			q.pd.dev.refuse(conn, err)
+			s.refuse(conn, err)
 		}
 		return s.why(err)
 	}
@@ -57,6 +59,7 @@ type startup struct {
 	qp     *QP
 	ctx    context.Context // ends with the caller's, the queue pair and the device
 	cancel context.CancelCauseFunc
+	detach func() bool // from the device's context
 	cfg    mpa.Config
 	held   []amount
 	stream *capture.Stream
@@ -97,8 +100,7 @@ func (q *QP) beginStartup(ctx context.Context, p ConnParam) (*startup, error) {
 	}
 	q.starting = s
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	stop := context.AfterFunc(d.ctx, func() { s.cancel(context.Cause(d.ctx)) })
-	context.AfterFunc(s.ctx, func() { stop() })
+	s.detach = context.AfterFunc(d.ctx, func() { s.cancel(context.Cause(d.ctx)) })
 	return s, nil
 }
 
@@ -109,18 +111,19 @@ func (s *startup) release() {
 	s.held = nil
 }
 
-// end gives the queue pair free.
+// end gives the queue pair free, if it did not get a stream.
 func (s *startup) end() {
+	s.detach()
 	s.cancel(nil)
 	if !s.bound {
 		s.release()
 		if s.stream != nil {
 			s.stream.Reset(true)
 		}
+		s.qp.mu.Lock()
+		s.qp.starting = nil
+		s.qp.mu.Unlock()
 	}
-	s.qp.mu.Lock()
-	s.qp.starting = nil
-	s.qp.mu.Unlock()
 	close(s.done)
 }
 
@@ -134,24 +137,39 @@ func (s *startup) record(c net.Conn, initiator bool) {
 
 // bind gives the queue pair its stream.
 func (s *startup) bind(conn *mpa.Conn) error {
-	if err := s.qp.bind(conn, s.stream, s.held); err != nil {
-		s.qp.pd.dev.refuse(conn, err)
+	l, err := s.qp.bind(conn, s.stream, s.held)
+	if err != nil {
+		s.refuse(conn, err)
 		return err
 	}
 	s.bound = true
-	s.qp.mu.Lock()
-	l := s.qp.link
-	s.qp.mu.Unlock()
 	l.kick() // the RTR, and requests that were posted before
 	return nil
 }
 
 // why says whether it was the device or the queue pair that ended a start-up.
 func (s *startup) why(err error) error {
-	if cause := context.Cause(s.ctx); cause != nil && s.ctx.Err() != nil {
+	if cause := context.Cause(s.ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
+}
+
+// refuse tells a Responder why this Initiator can't go on after all, and closes
+// the connection. A Responder has no right to send yet (RFC 5044 §7.1.2 rule 4),
+// and just closes.
+func (s *startup) refuse(conn *mpa.Conn, why error) {
+	if conn.Params().Role == mpa.Initiator {
+		limit := time.AfterFunc(s.qp.pd.dev.cfg.CloseTimeout, func() { _ = conn.Abort() })
+		defer limit.Stop()
+		if sendTerminate(conn, startupCode(why)) == nil {
+			// Until the peer has closed, or nobody wants to wait for that.
+			stop := context.AfterFunc(s.ctx, func() { _ = conn.Close() })
+			defer stop()
+			_ = conn.Discard()
+		}
+	}
+	_ = conn.Close() // it is of no use any more
 }
 
 // recordStream begins the recording of a byte stream, if the device records.
@@ -160,18 +178,6 @@ func (d *Device) recordStream(c net.Conn, initiator bool) *capture.Stream {
 		return nil
 	}
 	return d.record.Stream(capture.AddrPort(c.LocalAddr()), capture.AddrPort(c.RemoteAddr()), initiator)
-}
-
-// refuse tells a Responder why this Initiator can't go on after all, and closes
-// the connection. A Responder has no right to send yet (RFC 5044 §7.1.2 rule 4),
-// and just closes.
-func (d *Device) refuse(conn *mpa.Conn, why error) {
-	if conn.Params().Role == mpa.Initiator {
-		limit := time.AfterFunc(d.cfg.CloseTimeout, func() { _ = conn.Abort() })
-		defer limit.Stop()
-		sendTerminate(conn, startupCode(why))
-	}
-	_ = conn.Close() // it is of no use any more
 }
 
 // startupCode returns the code of the Terminate for an error of start-up: its
@@ -184,24 +190,13 @@ func startupCode(err error) rdmap.TermCode {
 	return rdmap.TermCode(mpa.CodeLocalCatastrophic.TermWord())
 }
 
-// sendTerminate sends a Terminate as the only message of a stream, and waits
-// until the peer closes.
-func sendTerminate(conn *mpa.Conn, code rdmap.TermCode) {
+// sendTerminate sends a Terminate as the only message of a stream, and ends this
+// side's half.
+func sendTerminate(conn *mpa.Conn, code rdmap.TermCode) error {
 	s := rdmap.NewStream(conn, silent{}, rdmap.Config{Memory: new(stag.Table)})
 	s.Fail(&rdmap.Error{Code: code})
 	if _, err := s.Transmit(silent{}); err != nil {
-		return
+		return err
 	}
-	for {
-		done, err := conn.Flush(true)
-		if err != nil {
-			return
-		}
-		if done {
-			break
-		}
-	}
-	if conn.CloseWrite() == nil {
-		_ = conn.Discard() // until the peer has it
-	}
+	return s.CloseWrite() // when all is out
 }

@@ -25,15 +25,10 @@ func (q *QP) Disconnect(ctx context.Context) error {
 	select {
 	case <-l.done:
 	case <-ctx.Done():
-		l.abort(context.Cause(ctx))
+		l.reset(context.Cause(ctx), 0)
 		<-l.done
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.state == Error {
-		return q.fail(op, q.err)
-	}
-	return nil
+	return q.orNil(op, l.err)
 }
 
 // closingLink returns the stream to wait for, or nil if it was closed
@@ -62,27 +57,33 @@ func (q *QP) orNil(op string, err error) error {
 
 // Terminate ends the stream with a Terminate message that gives no reason (a
 // local catastrophic error), and waits until it has ended; when the context
-// ends first, the connection is reset. The queue pair is in state Error then.
+// ends first, the connection is reset. The queue pair is in state Error then. It
+// returns an *OpError that wraps ErrNoStream, or a *StateError if the stream is
+// ending already.
 func (q *QP) Terminate(ctx context.Context) error {
 	const op = "terminate"
 	q.mu.Lock()
-	l, state := q.link, q.state
+	l, state, why := q.link, q.state, q.err
 	q.mu.Unlock()
-	if l == nil || state == Idle {
+	switch {
+	case l == nil || state == Idle:
 		return q.fail(op, ErrNoStream)
+	case state != RTS:
+		return q.fail(op, &StateError{State: state, Err: why})
 	}
-	l.terminating(&rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: ErrAborted}, EventCatastrophic)
+	l.terminating(&rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: ErrAborted}, 0)
 	select {
 	case <-l.done:
 		return nil
 	case <-ctx.Done():
-		l.abort(context.Cause(ctx))
+		l.reset(context.Cause(ctx), 0)
 		<-l.done
 		return q.fail(op, fmt.Errorf("the stream was reset: %w", context.Cause(ctx)))
 	}
 }
 
 // Abort resets the connection, flushes all requests and leaves the queue pair in
-// state Error; without a connection it only does the latter two. When it
-// returns, nothing changes memory on behalf of the queue pair any more.
+// state Error; without a connection it only does the latter two. A connection
+// that is on its way is given up. When it returns, nothing changes memory on
+// behalf of the queue pair any more.
 func (q *QP) Abort() { q.end(ErrAborted) }

@@ -2,9 +2,11 @@ package rnic
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"urnic/ddp"
+	"urnic/mpa"
 	"urnic/rdmap"
 )
 
@@ -16,28 +18,23 @@ func (l *link) receive() {
 		if l.woken.Swap(false) {
 			l.kick()
 		}
+		e := (*rdmap.Error)(nil)
 		switch {
+		case l.late.Load():
+			l.lost(l.badClose(), EventBadClose)
 		case l.peerTerminate != nil:
 			l.terminated()
-			l.linger()
-			l.finish(false)
-			return
-		case l.late.Load():
-			l.lost(errBadClose, EventBadClose)
-			return
 		case err == nil:
 			continue
 		case errors.Is(err, io.EOF):
-			l.finish(l.halfClosed())
-			return
-		}
-		if e := (*rdmap.Error)(nil); errors.As(err, &e) {
+			l.halfClosed()
+		case errors.As(err, &e):
+			l.blameSink(e)
 			l.terminating(e, eventOf(e))
 			l.linger()
-			l.finish(false)
-			return
+		default:
+			l.lost(err, EventLost)
 		}
-		l.lost(err, EventLost)
 		return
 	}
 }
@@ -46,11 +43,11 @@ func (l *link) receive() {
 // peer sent.
 func eventOf(e *rdmap.Error) EventType {
 	switch {
-	case e.Code.Layer() == rdmap.LayerLLP:
+	case e.Code == rdmap.TermCode(mpa.CodeCRC.TermWord()), e.Code == rdmap.TermCode(mpa.CodeMarker.TermWord()):
 		return EventIntegrity
 	case e.Code.LocalCatastrophic(), errors.Is(e, ErrOverflow):
 		return EventCatastrophic
-	case e.Code.Layer() == rdmap.LayerDDP && e.Code.EType() == 1, e.Code.Layer() == rdmap.LayerRDMAP && e.Code.EType() == 1:
+	case e.Code.Layer() != rdmap.LayerLLP && e.Code.EType() == 1:
 		return EventProtection
 	}
 	return EventRemoteOperation
@@ -63,54 +60,76 @@ func (l *link) terminated() {
 	err := &rdmap.PeerError{Terminate: *l.peerTerminate}
 	q.mu.Lock()
 	was := q.state
-	if was == RTS || was == Closing {
+	if was == RTS {
 		q.state, q.err = Terminating, err
 	}
 	l.limit()
 	q.mu.Unlock()
-	q.pd.dev.report(Event{Type: EventTerminateReceived, QP: q, Err: err, Terminate: l.peerTerminate})
+	switch was {
+	case Closing: // which it became when the message was on its way already
+		l.lost(err, EventBadClose)
+		return
+	case RTS, Terminating:
+		q.pd.dev.report(Event{Type: EventTerminateReceived, QP: q, Err: err, Terminate: l.peerTerminate})
+	}
+	l.blameRead(l.peerTerminate)
 	l.kick()
+	l.linger()
 }
 
-// linger waits until this side's half is closed and the peer has closed its own.
-// To close the connection earlier could destroy a Terminate that is on its way
-// to the peer (RFC 5040 §6.2.1: "SHOULD perform a graceful LLP teardown"). The
-// time is bounded by limit.
+// badClose says what came while the connection was closing.
+func (l *link) badClose() error {
+	if l.peerTerminate == nil {
+		return errBadClose
+	}
+	return fmt.Errorf("%w: %w", errBadClose, &rdmap.PeerError{Terminate: *l.peerTerminate})
+}
+
+// linger waits until this side's half is closed and the peer has closed its own,
+// and ends the link. To close the connection earlier could destroy a Terminate
+// that is on its way to the peer (RFC 5040 §6.2.1: "SHOULD perform a graceful
+// LLP teardown"). The time is bounded by limit.
 func (l *link) linger() {
 	<-l.writeEnded
-	_ = l.rdmap.Discard() // the connection is closed in any case
+	err := l.rdmap.Discard()
+	l.finish(err == nil && l.sendErr == nil)
 }
 
-// halfClosed is told that the peer has closed its half. It reports whether the
-// stream ends gracefully.
-func (l *link) halfClosed() bool {
+// halfClosed is told that the peer has closed its half, and ends the link when
+// this side has closed its own: judge decides how.
+func (l *link) halfClosed() {
 	q := l.qp
 	l.peerEnded.Store(true)
-	l.closing.Store(false)
+	if n := q.sq.pending(); n > 0 && !l.heard.Load() {
+		// "MUST NOT send any FPDUs before receiving one": not even a Terminate
+		// (RFC 5044 §7.1.2 rule 4).
+		l.lost(errPeerClosed(n), EventBadLLPClose)
+		return
+	}
 	q.mu.Lock()
 	l.limit()
 	q.mu.Unlock()
-	l.kick() // judge decides
+	l.kick()
 	<-l.writeEnded
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.state == Closing
+	if l.sendErr != nil {
+		l.lost(l.sendErr, EventLost)
+		return
+	}
+	l.finish(true)
 }
 
-// lost ends a link whose connection is no more.
+// errPeerClosed says why the stream ends when the peer closes its half too
+// early.
+func errPeerClosed(outstanding int) *rdmap.Error {
+	return &rdmap.Error{
+		Code: rdmap.CodeStreamCatastrophic, Clause: "draft-hilland-rddp-verbs §6.2",
+		Reason: fmt.Sprintf("the peer closed the connection while work was outstanding (%d requests)", outstanding),
+	}
+}
+
+// lost ends a link whose connection is no more, or is to be reset.
 func (l *link) lost(err error, event EventType) {
-	q := l.qp
-	q.mu.Lock()
-	was := q.state
-	q.state = Error
-	if q.err == nil {
-		q.err = err
-	}
-	why := q.err
-	q.mu.Unlock()
-	if was == RTS || was == Closing {
-		q.pd.dev.report(Event{Type: event, QP: q, Err: why})
-	}
+	l.reset(err, event)
 	l.finish(false)
 }
 
@@ -142,6 +161,7 @@ func (l *link) Completed(o *rdmap.Operation) error {
 	if err != nil {
 		return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err}
 	}
+	l.answered++
 	s := &l.qp.sq
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,6 @@ package rnic
 
 import (
 	"errors"
-	"fmt"
 
 	"urnic/rdmap"
 )
@@ -113,8 +112,7 @@ func (l *link) pass(wait bool) passResult {
 		l.terminating(e, EventCatastrophic) // asks for another pass
 	}
 	if err != nil {
-		l.endOfWrite()
-		_ = l.conn.Abort() // the receiver finds out, and ends the link
+		l.broken(err)
 		return passIdle
 	}
 	l.judge(idle && out)
@@ -123,13 +121,25 @@ func (l *link) pass(wait bool) passResult {
 		return passBlocked
 	case !idle, progress && l.qp.sq.unbegun() > 0: // a fence may have opened
 		return passMore
-	case l.endWrite.Load() || l.rdmap.Ended():
+	case l.endWrite || l.rdmap.Ended():
 		if err := l.conn.CloseWrite(); err != nil {
-			_ = l.conn.Abort()
+			l.broken(err)
+			l.reset(err, EventLost)
 		}
 		l.endOfWrite()
 	}
 	return passIdle
+}
+
+// broken notes that nothing can be sent any more. The receiver goes on: the
+// peer may have said why in a Terminate message that it has not reached yet. It
+// finds the end of the stream soon, or runs out of time.
+func (l *link) broken(err error) {
+	l.sendErr = err
+	l.endOfWrite()
+	l.qp.mu.Lock()
+	defer l.qp.mu.Unlock()
+	l.limit()
 }
 
 // endOfWrite notes that nothing will be sent any more.
@@ -144,29 +154,32 @@ func (l *link) endOfWrite() {
 // close, how the stream ends (draft-hilland-rddp-verbs §6.2). out says that all
 // there is has been sent.
 func (l *link) judge(out bool) {
-	if !l.peerEnded.Load() && !l.closeAsked.Load() || l.endWrite.Load() || l.rdmap.Ended() {
+	peerEnded := l.peerEnded.Load()
+	if !peerEnded && !l.closeAsked.Load() || l.endWrite || l.rdmap.Ended() {
 		return
 	}
 	q := l.qp
-	if out && q.sq.pending() == 0 && l.rdmap.Answering() == 0 {
-		q.mu.Lock()
-		if q.state == RTS {
-			q.state = Closing
-			l.draining = true
-			l.closing.Store(!l.peerEnded.Load()) // the peer's half may be closed already
-			l.limit()
-			l.endWrite.Store(true)
-			l.tx.Store(txAgain) // the close itself
-		}
-		q.mu.Unlock()
-		return
+	q.mu.Lock() // no request is posted meanwhile
+	outstanding := q.sq.pending() + l.rdmap.Answering()
+	switch {
+	case !out || outstanding > 0:
+	case !peerEnded && l.rtrPending():
+	case q.state == RTS:
+		q.state = Closing
+		l.draining, l.endWrite = true, true
+		l.closing.Store(true)
+		l.limit()
 	}
-	if l.peerEnded.Load() { // what is outstanding can't be finished
-		l.terminating(&rdmap.Error{
-			Code: rdmap.CodeStreamCatastrophic, Clause: "draft-hilland-rddp-verbs §6.2",
-			Reason: fmt.Sprintf("the peer closed the connection while %d requests were outstanding", q.sq.pending()+l.rdmap.Answering()),
-		}, EventBadLLPClose)
+	q.mu.Unlock()
+	if peerEnded && (!out || outstanding > 0) { // it can't be finished
+		l.terminating(errPeerClosed(outstanding), EventBadLLPClose)
 	}
+}
+
+// rtrPending reports whether the ready-to-receive indication, of which the
+// programs on both sides know nothing, is not in, or not answered.
+func (l *link) rtrPending() bool {
+	return l.params.PeerToPeer && (!l.heard.Load() || l.rdmap.Outstanding() > 0)
 }
 
 // complete completes the requests whose octets the LLP has taken, and reports
@@ -213,7 +226,7 @@ func (l *link) Next() *rdmap.Operation {
 			w.state = done
 			s.complete(l.accepted.Load())
 			continue
-		case w.op.isRead() && l.conn.Params().ORD == 0:
+		case w.op.isRead() && l.params.ORD == 0:
 			s.begun++
 			l.failed(w.refuse(StatusNoReadResources, errors.New("the connection was set up with an ORD of 0")))
 			return nil

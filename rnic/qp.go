@@ -36,6 +36,8 @@ type QP struct {
 	rq      recvQueue
 	srqHeld atomic.Int32 // receives of the SRQ that have arrived and are not polled
 
+	closing sync.Once
+
 	mu       sync.Mutex // of what follows; taken before that of a queue
 	state    State
 	starting *startup // a connection on its way, or nil
@@ -200,7 +202,7 @@ func (q *QP) Params() (mpa.Params, bool) {
 	if q.link == nil {
 		return mpa.Params{}, false
 	}
-	return q.link.conn.Params(), true
+	return q.link.params, true
 }
 
 // Counters returns what the queue pair has sent and received, by opcode.
@@ -216,44 +218,49 @@ func (q *QP) Counters() rdmap.Stats {
 
 // Close gives the queue pair up, in whatever state. A connection is reset; work
 // requests are flushed. When it returns, no goroutine of the queue pair is left
-// and no memory is touched on its behalf.
+// and no memory is touched on its behalf. It never fails.
 func (q *QP) Close() error {
-	q.mu.Lock()
-	if q.closed {
+	q.closing.Do(func() {
+		q.mu.Lock()
+		q.closed = true
 		q.mu.Unlock()
-		return nil
-	}
-	q.closed = true
-	q.mu.Unlock()
-	q.end(ErrClosed)
-	remove(q.pd.dev, q.pd.dev.qps, q)
-	q.pd.dev.stats.add(q.Counters())
-	q.release()
+		q.end(ErrClosed)
+		remove(q.pd.dev, q.pd.dev.qps, q)
+		q.pd.dev.stats.add(q.Counters())
+		q.release()
+	})
 	return nil
 }
 
-// end stops the stream, if there is one, and flushes all requests.
+// end brings the queue pair to state Error with all requests flushed, whatever
+// it is doing.
 func (q *QP) end(why error) {
 	q.mu.Lock()
-	if s := q.starting; s != nil {
+	defer q.mu.Unlock()
+	waitFor := func(done <-chan struct{}) {
 		q.mu.Unlock()
-		s.cancel(why)
-		<-s.done
+		<-done
 		q.mu.Lock()
 	}
-	l := q.link
-	if l == nil {
-		if q.state == Idle {
-			q.state = Error
+	for {
+		s, l := q.starting, q.link
+		switch {
+		case s != nil:
+			s.cancel(why)
+			waitFor(s.done)
+			continue
+		case l != nil && !l.isDone():
+			q.mu.Unlock()
+			l.reset(why, 0)
+			q.mu.Lock()
+			waitFor(l.done)
+			continue
+		case q.state == Idle:
+			q.state, q.err = Error, why
+			q.flush() // under mu, so that nothing is posted behind it
 		}
-		q.mu.Unlock()
-		q.flush(nil)
 		return
 	}
-	q.mu.Unlock()
-	l.abort(why)
-	<-l.done
-	q.flush(nil) // what was posted since the stream ended
 }
 
 func (s *stats) add(o rdmap.Stats) {

@@ -41,27 +41,34 @@ func (s State) String() string {
 }
 
 // Reset makes a queue pair idle again whose stream has ended; it then can be
-// connected anew. It returns an *OpError that wraps a *StateError while there is
-// a stream.
+// connected anew. STags of the old stream don't work on the next one. It returns
+// an *OpError that wraps a *StateError while there is a stream, or while its
+// requests are still being flushed.
 func (q *QP) Reset() error {
+	const op = "reset"
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
-		return q.fail("reset", ErrClosed)
-	case q.state != Idle && q.state != Error:
-		return q.fail("reset", &StateError{State: q.state})
+		return q.fail(op, ErrClosed)
+	case q.state == Idle:
+		return nil
+	case q.state != Error:
+		return q.fail(op, &StateError{State: q.state})
+	case q.link != nil && !q.link.isDone():
+		return q.fail(op, &StateError{State: q.state, Err: ErrBusy})
 	case q.link != nil:
-		select {
-		case <-q.link.done:
-		default: // the requests are still being flushed
-			return q.fail("reset", &StateError{State: q.state, Err: ErrBusy})
-		}
 		q.ended.Add(q.link.rdmap.Stats())
 		q.link = nil
 	}
-	// What was opened for the old stream must not serve the new one.
-	q.stream.Store(q.pd.dev.lastLink.Add(1))
-	q.state, q.err = Idle, nil
+	q.idle()
 	return nil
+}
+
+// idle makes the state Idle. The caller holds mu.
+func (q *QP) idle() {
+	q.state, q.err = Idle, nil
+	// What was opened for the old stream must not serve the next one; what is
+	// opened from now on must.
+	q.stream.Store(q.pd.dev.lastLink.Add(1))
 }

@@ -1,8 +1,6 @@
 package rnic
 
-import (
-	"sync"
-)
+import "sync"
 
 // A sendQueue is the send queue of a queue pair. Requests complete in their
 // order (RFC 5040 §5.5 rule 15).
@@ -13,7 +11,6 @@ type sendQueue struct {
 	queue fifo[*sendWQE]
 	begun int // requests at the front of queue that the transmitter has passed
 	spare []*sendWQE
-	empty chan struct{} // closed when the queue becomes empty; nil while nobody waits
 }
 
 func (s *sendQueue) init(q *QP) { s.qp, s.queue.limit = q, q.attr.MaxSendWR }
@@ -76,10 +73,6 @@ func (s *sendQueue) retire() bool {
 	w.register, w.bind, w.cause = FastRegister{}, Bind{}, nil // holds no memory of the consumer
 	w.operation.Payload = nil
 	s.spare = append(s.spare, w)
-	if s.queue.n == 0 && s.empty != nil {
-		close(s.empty)
-		s.empty = nil
-	}
 	return ok
 }
 
@@ -90,45 +83,19 @@ func (s *sendQueue) pending() int {
 	return s.queue.n
 }
 
-// drained returns a channel that is closed when the queue is empty.
-func (s *sendQueue) drained() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.empty
-	if c == nil {
-		c = make(chan struct{})
-		if s.queue.n == 0 {
-			close(c)
-		} else {
-			s.empty = c
-		}
-	}
-	return c
-}
-
-// flush completes all requests: those that have failed with their own status,
+// flush completes all requests: the one that is to blame with its own status,
 // the others as flushed.
 func (s *sendQueue) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	blamed := false
 	for s.queue.n > 0 {
-		if w := *s.queue.at(0); w.status == StatusSuccess {
-			w.status = StatusFlushed
+		if w := *s.queue.at(0); w.status == StatusSuccess || blamed { // several may have failed at once
+			w.status, w.cause = StatusFlushed, nil
+		} else {
+			blamed = true
 		}
 		s.retire() // a completion queue that overflows now has failed anyway
 	}
 	s.begun = 0
-}
-
-// mark gives the oldest unfinished Read or atomic a status other than flushed:
-// the peer has ended the stream because of it.
-func (s *sendQueue) markRead(status Status, cause error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.begun {
-		if w := *s.queue.at(i); w.op.isRead() && w.state != done {
-			w.status, w.cause = status, cause
-			return
-		}
-	}
 }

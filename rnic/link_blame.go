@@ -1,0 +1,74 @@
+package rnic
+
+import (
+	"errors"
+
+	"urnic/ddp"
+	"urnic/mpa"
+	"urnic/rdmap"
+	"urnic/stag"
+)
+
+// When a stream ends for an error, the request that is to blame completes with a
+// status of its own, and all others as flushed (draft-hilland-rddp-verbs
+// §6.2.4). Most are blamed where they fail; what follows finds those of which
+// something else tells.
+
+// blameRead finds the Read or atomic because of which the peer has ended the
+// stream. A Read is known by its header in the Terminate, which has been brought
+// up to date (RFC 5040 §4.8); an atomic by the MSN of its request.
+func (l *link) blameRead(t *rdmap.Terminate) {
+	var match func(o *rdmap.Operation, msn uint32) bool
+	if r, err := rdmap.ParseReadRequest(t.RDMAHeader); t.R() && err == nil {
+		match = func(o *rdmap.Operation, _ uint32) bool {
+			got := r.SinkTO - o.SinkTO
+			return o.Op == rdmap.OpReadRequest && o.SinkSTag == r.SinkSTag && o.STag == r.SrcSTag &&
+				r.SrcTO-o.TO == got && got+uint64(r.Size) == o.Length
+		}
+	} else if seg, err := ddp.ParseSegment(t.DDPHeader); t.D() && err == nil && !t.SIWLayout() {
+		h := seg.Untagged
+		if seg.Control.Tagged() || h.QN != rdmap.QueueReadRequest {
+			return
+		}
+		match = func(o *rdmap.Operation, msn uint32) bool { return o.Op == rdmap.OpAtomicRequest && h.MSN == msn }
+	} else {
+		return
+	}
+	l.blame(StatusRemoteTermination, &rdmap.PeerError{Terminate: *t}, match)
+}
+
+// blameSink finds the Read whose sink could not be used when its Response came.
+func (l *link) blameSink(e *rdmap.Error) {
+	var access *stag.AccessError
+	seg, err := ddp.ParseSegment(e.Header)
+	h := seg.Tagged
+	if err != nil || !errors.As(e, &access) || !seg.Control.Tagged() || rdmap.Control(h.RsvdULP).Opcode() != rdmap.OpReadResponse {
+		return
+	}
+	l.blame(StatusLocalProtection, access, func(o *rdmap.Operation, _ uint32) bool {
+		return o.Op == rdmap.OpReadRequest && o.SinkSTag == h.STag && h.TO-o.SinkTO < o.Length
+	})
+}
+
+// blame gives the first Read or atomic that is under way and matches a status
+// other than flushed. match is told the MSN of the request too. Only the
+// receiver calls it.
+func (l *link) blame(status Status, cause error, match func(o *rdmap.Operation, msn uint32) bool) {
+	s := &l.qp.sq
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	msn := l.answered // responses come in the order of the requests
+	if l.params.Role == mpa.Initiator && l.params.RTR == mpa.RTRRead {
+		msn++
+	}
+	for i := range s.begun {
+		w := *s.queue.at(i)
+		if !w.op.isRead() || w.state == done {
+			continue
+		}
+		if msn++; match(&w.operation, msn) {
+			_ = w.refuse(status, cause) // to be told when all requests are flushed
+			return
+		}
+	}
+}
