@@ -123,6 +123,42 @@ func TestTerminateIsTheLastMessage(t *testing.T) {
 	})
 }
 
+// The LLP brings what was sent behind a Terminate before it.
+func TestMessageThatOvertakesATerminateIsNotDelivered(t *testing.T) {
+	s, p := withPeer(t, Config{})
+	s.post(8)
+	p.inject(1, untagged(OpSend, nil))
+	p.inject(0, terminateOf(Terminate{}))
+	if s.err == nil || s.terms != 1 || len(s.delivered) != 0 {
+		t.Errorf("%v; delivered %+v", s.err, s.delivered)
+	}
+}
+
+// The owner may find something wrong just as it is asked for an operation.
+func TestFailureInsideNextIsToldAtOnce(t *testing.T) {
+	s, p := withPeer(t, Config{})
+	s.onNext = func() { s.stream.Fail(&Error{Code: CodeStreamCatastrophic}) }
+	p.settle()
+	p.wantBareTerminate(CodeStreamCatastrophic)
+}
+
+func TestDiscardDropsWhatIsStillSent(t *testing.T) {
+	s, p := withPeer(t, Config{})
+	s.post(8)
+	p.push(untagged(OpSend, nil))
+	p.push(untagged(OpSend, nil))
+	_ = p.llp.CloseWrite()
+	if err := s.stream.Discard(); err != nil || len(s.delivered) != 0 || s.llp.Waiting() != 0 {
+		t.Errorf("%v; delivered %+v; %d segments left", err, s.delivered, s.llp.Waiting())
+	}
+	if err := s.stream.Abort(); err != nil {
+		t.Error(err)
+	}
+	if err := s.stream.Receive(); !errors.Is(err, ddptest.ErrAborted) {
+		t.Errorf("Receive after Abort: %v", err)
+	}
+}
+
 func TestNoTerminateAnswersATerminate(t *testing.T) {
 	for name, before := range map[string]func(s *side, p *peer){
 		"nothing else": func(s *side, p *peer) {},

@@ -15,8 +15,6 @@ type ring[T any] struct {
 
 func newRing[T any](size int) ring[T] { return ring[T]{slots: make([]T, size)} }
 
-func (r *ring[T]) full() bool { return r.n == len(r.slots) }
-
 // at returns the i-th oldest element.
 func (r *ring[T]) at(i int) *T { return &r.slots[(r.head+i)%len(r.slots)] }
 

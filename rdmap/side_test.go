@@ -43,7 +43,8 @@ type side struct {
 	onDone    func(*Operation)
 	term      *Terminate
 	terms     int   // Terminates that were delivered
-	err       error // what Receive ended with
+	err       error // what Receive failed with first
+	lost      bool  // it was the LLP
 
 	wake chan struct{} // nil unless the side runs by itself
 	done chan struct{}
@@ -143,12 +144,17 @@ func (s *side) receive() {
 	}
 	if e := (*Error)(nil); errors.As(err, &e) {
 		s.stream.Fail(e)
+	} else {
+		s.lost = true
 	}
 }
 
+// waiting reports whether there is something to receive.
+func (s *side) waiting() bool { return !s.lost && s.llp.Waiting() > 0 }
+
 // receiveAll takes all that has arrived.
 func (s *side) receiveAll() {
-	for s.llp.Waiting() > 0 {
+	for s.waiting() {
 		s.receive()
 	}
 }
@@ -174,7 +180,7 @@ func (s *side) settle() {
 	for {
 		s.receiveAll()
 		s.transmit()
-		if s.llp.Waiting() == 0 {
+		if !s.waiting() {
 			return
 		}
 	}
