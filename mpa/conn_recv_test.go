@@ -357,7 +357,11 @@ func TestDiscardReadsToTheEnd(t *testing.T) {
 		if c.in.buf != nil || c.in.stash != nil {
 			t.Error("the receiver still holds memory")
 		}
-		wantCode(t, "Receive", c.Receive(func([]byte, uint64) { t.Error("a ULPDU was passed") }), CodeConnectionLost)
+		err := c.Receive(func([]byte, uint64) { t.Error("a ULPDU was passed") })
+		wantCode(t, "Receive", err, CodeConnectionLost)
+		if errors.Is(err, net.ErrClosed) {
+			t.Errorf("Receive after a Discard reads on: %v", err)
+		}
 	})
 }
 

@@ -58,16 +58,22 @@ func report(left map[string]string) string {
 func remaining(before map[string]string, patience time.Duration) map[string]string {
 	pause := 50 * time.Microsecond
 	for deadline := time.Now().Add(patience); ; {
-		left := running()
-		for id := range before {
-			delete(left, id)
-		}
+		left := since(before)
 		if len(left) == 0 || time.Now().After(deadline) {
 			return left
 		}
 		time.Sleep(pause) // nothing tells when a goroutine is gone
 		pause = min(2*pause, 50*time.Millisecond)
 	}
+}
+
+// since returns the stacks of the goroutines that were not there before.
+func since(before map[string]string) map[string]string {
+	left := running()
+	for id := range before {
+		delete(left, id)
+	}
+	return left
 }
 
 // running returns the stacks of all goroutines but this one, by their id.

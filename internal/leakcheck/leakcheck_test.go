@@ -106,7 +106,7 @@ func TestManyGoroutinesAreAllSeen(t *testing.T) {
 	for range many {
 		go stray(stop)
 	}
-	if n := len(running()) - len(before); n != many {
+	if n := len(since(before)); n != many {
 		t.Errorf("%d goroutines seen; want %d", n, many)
 	}
 	close(stop)
