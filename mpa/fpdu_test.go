@@ -193,18 +193,21 @@ func TestFramingRoundTrip(t *testing.T) {
 
 func TestCorruptionOfAnyOctetIsACRCError(t *testing.T) {
 	for _, markers := range []bool{false, true} {
-		f := Framer{CRC: true, Markers: markers}
-		good, _ := f.AppendFPDU(nil, sendULPDU(1))
-		for i := range good {
-			if lead := (&Deframer{Markers: markers}).lead(); i >= lead && i < lead+lengthLen {
-				continue // another length: the FPDU ends elsewhere
-			}
-			bad := slices.Clone(good)
-			bad[i] ^= 0x10
-			d := Deframer{CRC: true, Markers: markers}
-			var e *Error
-			if _, _, err := d.Next(bad); !errors.As(err, &e) || e.Code != CodeCRC {
-				t.Errorf("markers=%v, octet %d flipped: %v; want code 2", markers, i, err)
+		// With markers: a leading one alone, one inside, and one between PAD and CRC.
+		for _, ulpdu := range [][]byte{sendULPDU(1), make([]byte, 600), make([]byte, MarkerInterval-MarkerLen-lengthLen)} {
+			f := Framer{CRC: true, Markers: markers}
+			good, _ := f.AppendFPDU(nil, ulpdu)
+			for i := range good {
+				if lead := (&Deframer{Markers: markers}).lead(); i >= lead && i < lead+lengthLen {
+					continue // another length: the FPDU ends elsewhere
+				}
+				bad := slices.Clone(good)
+				bad[i] ^= 0x10
+				d := Deframer{CRC: true, Markers: markers}
+				var e *Error
+				if _, _, err := d.Next(bad); !errors.As(err, &e) || e.Code != CodeCRC {
+					t.Errorf("markers=%v, %d octets of ULPDU, octet %d flipped: %v; want code 2", markers, len(ulpdu), i, err)
+				}
 			}
 		}
 	}
