@@ -312,7 +312,7 @@ func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
 	aligned := uintptr(unsafe.Pointer(unsafe.SliceData(pin.Bytes())))%AtomicLen == 0
 	pin.Release()
 	if !aligned {
-		return misaligned(&req)
+		return misaligned(req)
 	}
 	r.answer(h, length, inbound{op: OpAtomicRequest, atomic: req})
 	return nil

@@ -234,7 +234,7 @@ func (s *Stream) carryOut(r *AtomicRequest, b []byte) ([]byte, error) {
 	defer pin.Release()
 	target := unsafe.Pointer(unsafe.SliceData(pin.Bytes()))
 	if uintptr(target)%AtomicLen != 0 {
-		return b, misaligned(r)
+		return b, misaligned(*r)
 	}
 	// Nobody comes between load and store, of whatever stream (RFC 7306 §5.3).
 	word := (*uint64)(target)
@@ -246,7 +246,7 @@ func (s *Stream) carryOut(r *AtomicRequest, b []byte) ([]byte, error) {
 	}
 }
 
-func misaligned(r *AtomicRequest) *Error {
+func misaligned(r AtomicRequest) *Error {
 	return &Error{
 		Code: CodeStreamCatastrophic, Clause: "RFC 7306 §8.2",
 		Reason: fmt.Sprintf("the target of %v is not aligned to 64 bits", r),
