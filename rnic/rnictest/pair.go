@@ -18,6 +18,7 @@
 package rnictest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -61,6 +62,42 @@ type Side struct {
 // A Pair is two connected sides. A has initiated the connection.
 type Pair struct {
 	A, B *Side
+
+	address string // at which B listens; "" for one on loopback
+}
+
+// Link connects two more queue pairs: a of side A initiates, b of side B
+// accepts. It works for pairs that a test has made of two devices on TCP, too.
+func (p *Pair) Link(t testing.TB, a, b *rnic.QP) {
+	t.Helper()
+	if err := p.TryLink(a, b, rnic.ConnParam{}, rnic.ConnParam{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TryLink is Link for tests in which start-up may fail: it returns the errors of
+// the two sides joined.
+func (p *Pair) TryLink(a, b *rnic.QP, pa, pb rnic.ConnParam) error {
+	ctx := context.Background()
+	l, err := p.B.Device.Listen(ctx, cmp.Or(p.address, "127.0.0.1:0"))
+	if err != nil {
+		return err
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		r, err := l.Accept(ctx)
+		if err == nil {
+			err = r.Accept(ctx, b, pb)
+		}
+		accepted <- err
+	}()
+	err = a.Connect(ctx, l.Addr().String(), pa)
+	if err != nil {
+		_ = l.Close() // the other side gives up as well
+	}
+	err = errors.Join(err, <-accepted)
+	_ = l.Close()
+	return err
 }
 
 // Run runs f with a connected pair, on a fake clock.
@@ -96,27 +133,8 @@ func connect(t testing.TB, options ...Options) (*Pair, error) {
 		o.MSS = mpa.DefaultEMSS
 	}
 	network := &simnet.Network{Options: func(int) simnet.Options { return simnet.Options{AB: o.AB, BA: o.BA, MSS: o.MSS} }}
-	p := &Pair{A: newSide(t, "A", network, &o), B: newSide(t, "B", network, &o)}
-	const address = "192.0.2.2:7174"
-	l, err := p.B.Device.Listen(context.Background(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted := make(chan error, 1)
-	go func() {
-		r, err := l.Accept(context.Background())
-		if err == nil {
-			err = r.Accept(context.Background(), p.B.QP, o.param("B"))
-		}
-		accepted <- err
-	}()
-	err = p.A.QP.Connect(context.Background(), address, o.param("A"))
-	if err != nil {
-		_ = l.Close() // the other side gives up as well
-	}
-	err = errors.Join(err, <-accepted)
-	_ = l.Close()
-	return p, err
+	p := &Pair{A: newSide(t, "A", network, &o), B: newSide(t, "B", network, &o), address: "192.0.2.2:7174"}
+	return p, p.TryLink(p.A.QP, p.B.QP, o.param("A"), o.param("B"))
 }
 
 func (o *Options) param(side string) rnic.ConnParam {
