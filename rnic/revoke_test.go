@@ -1,0 +1,129 @@
+package rnic_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"urnic/internal/leakcheck"
+	"urnic/rnic"
+	"urnic/rnic/rnictest"
+	"urnic/stag"
+)
+
+// "MUST ensure that the network interface can no longer modify an Advertised
+// Buffer after the ULP revokes remote access rights for an STag": RFC 5040
+// §8.1.1 rule 6. The peer writes at full speed meanwhile; the race detector sees
+// to it that no octet is placed while they are compared.
+func TestRegionIsUntouchedAfterDeregistration(t *testing.T) {
+	const size = 256 << 10
+	// Each way to revoke returns when it is done.
+	ways := []struct {
+		name   string
+		revoke func(t *testing.T, q *rnic.QP, mr *rnic.MR, cq *rnic.CQ)
+	}{
+		{"deregistration", func(t *testing.T, _ *rnic.QP, mr *rnic.MR, _ *rnic.CQ) {
+			if err := mr.Close(); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"local invalidation", func(t *testing.T, q *rnic.QP, mr *rnic.MR, cq *rnic.CQ) {
+			postSend(t, q, rnic.SendWR{ID: 1, Op: rnic.OpLocalInvalidate, Invalidate: mr.STag()})
+			rnictest.Want(t, cq, 1)
+		}},
+		{"close of the queue pair", func(t *testing.T, q *rnic.QP, _ *rnic.MR, _ *rnic.CQ) {
+			if err := q.Close(); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"reset of the connection", func(_ *testing.T, q *rnic.QP, _ *rnic.MR, _ *rnic.CQ) { q.Abort() }},
+	}
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			leakcheck.Check(t)
+			p := overTCP(t, "127.0.0.1:0")
+			src := make([][]byte, 2)
+			var from [2]*rnic.MR
+			for i := range src {
+				src[i] = bytes.Repeat([]byte{byte(i + 1)}, size)
+				from[i] = p.A.Register(t, src[i], 0)
+			}
+			for range 10 {
+				a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{}), labOf(t, p.B).qp(p.B.PD, rnic.QPAttr{SendCQ: p.B.SendCQ})
+				p.Link(t, a, b)
+				mem := make([]byte, size)
+				mr := p.B.Register(t, mem, rnic.LocalWrite|rnic.RemoteWrite)
+				target := mr.Remote(0)
+				done := make(chan struct{})
+				go func() { // writes ones and twos by turns until the stream ends
+					defer close(done)
+					for i := 0; ; i++ {
+						err := a.PostSend(rnic.SendWR{Op: rnic.OpWrite, Flags: rnic.FlagUnsignaled, SGL: []rnic.SGE{from[i%2].SGE(0, size)}, Remote: target})
+						switch {
+						case err == nil:
+						case errors.Is(err, rnic.ErrQueueFull):
+							runtime.Gosched()
+						case errors.As(err, new(*rnic.StateError)):
+							return
+						default:
+							t.Error(err)
+							return
+						}
+					}
+				}()
+				for mr.Stats().OctetsIn < 2*size {
+					runtime.Gosched()
+				}
+				way.revoke(t, b, mr, p.B.SendCQ)
+				after := bytes.Clone(mem)
+				if mr.Valid() {
+					for range 1000 { // there is no stream that could end
+						runtime.Gosched()
+					}
+				}
+				<-done
+				if !bytes.Equal(mem, after) {
+					t.Fatal("the memory changed after the call had returned")
+				}
+				for _, q := range []*rnic.QP{a, b} {
+					if err := q.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := mr.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// The peer's Send with Invalidate revokes as well: when the receive has
+// completed, nothing of what other streams of the peer write arrives.
+func TestRegionIsUntouchedAfterThePeerInvalidatesIt(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		mem := make([]byte, 100_000)
+		mr := labOf(t, p.B).scoped(p.B.QP, mem, 0, p.B.QP)
+		ones, twos := p.A.Register(t, bytes.Repeat([]byte{1}, len(mem)), 0), p.A.Register(t, bytes.Repeat([]byte{2}, len(mem)), 0)
+		p.B.Recv(t, receives(1, 1)...)
+		p.A.Send(t,
+			rnic.SendWR{Op: rnic.OpWrite, SGL: []rnic.SGE{ones.SGE(0, len(mem))}, Remote: mr.Remote(0)},
+			rnic.SendWR{Op: rnic.OpSendInvalidate, Invalidate: mr.STag()},
+			rnic.SendWR{Op: rnic.OpWrite, SGL: []rnic.SGE{twos.SGE(0, len(mem))}, Remote: mr.Remote(0)},
+		)
+		wc := rnictest.Want(t, p.B.RecvCQ, 1)
+		if wc.Invalidated != mr.STag() || mr.Valid() {
+			t.Errorf("%+v; valid: %v", wc, mr.Valid())
+		}
+		wantTerminate(t, p.A.Device, 0x1100)
+		if !bytes.Equal(mem, bytes.Repeat([]byte{1}, len(mem))) {
+			t.Error("the memory is not as the first Write left it")
+		}
+		_, err := p.B.Device.WaitEvent(context.Background())
+		if err != nil || !errors.As(p.B.QP.Err(), new(*stag.AccessError)) {
+			t.Errorf("%v; %v", err, p.B.QP.Err())
+		}
+	})
+}
