@@ -90,6 +90,10 @@ func (l *link) badClose() error {
 // that is on its way to the peer (RFC 5040 §6.2.1: "SHOULD perform a graceful
 // LLP teardown"). The time is bounded by limit.
 func (l *link) linger() {
+	if l.qp.State() != Terminating { // it was reset before: nobody ends the half
+		l.finish(false)
+		return
+	}
 	<-l.writeEnded
 	err := l.rdmap.Discard()
 	l.finish(err == nil && l.sendErr == nil)
