@@ -277,8 +277,13 @@ func (s *side) Completed(o *Operation) error {
 
 type sliceBuffer []byte
 
-func (b sliceBuffer) Len() uint64                      { return uint64(len(b)) }
-func (b sliceBuffer) Place(off uint32, p []byte) error { copy(b[off:], p); return nil }
+func (b sliceBuffer) Len() uint64 { return uint64(len(b)) }
+
+// Place panics if the range is not inside the buffer.
+func (b sliceBuffer) Place(off uint32, p []byte) error {
+	copy(b[off:][:len(p):len(b)-int(off)], p)
+	return nil
+}
 
 // payload is payload in one stable piece.
 type payload []byte
