@@ -1,64 +1,81 @@
 package capture
 
-// take processes a segment, unless it acknowledges octets that were not seen.
-// Then the capture either has packets out of order or lost some, and the
-// segment waits, and what comes behind it, until that is clear: what the
-// acknowledged octets caused must not be seen before them.
-func (a *Assembler) take(c *conn, from Side, at At, s *segment) {
+// waits reports whether a segment acknowledges octets that were not seen. Then
+// the capture either has packets out of order or lost some. The segment must
+// wait until that is clear: what the acknowledged octets caused must not be
+// seen before them.
+func (c *conn) waits(from Side, s *segment) bool {
 	peer := &c.dirs[1-from]
-	if s.ok && !s.syn && !s.rst && peer.started && !peer.closed {
-		if ahead := peer.after(s.ack); ahead > 0 && ahead < maxJump && !peer.perhapsFIN(s.ack) {
-			h := heldSegment{segment: *s, from: from, at: at}
-			h.data = append([]byte(nil), s.data...)
-			a.ahead += len(h.data)
-			c.held = append(c.held, h)
-			return
-		}
-	}
-	a.process(c, from, at, s)
-}
-
-// fills reports whether s brings the octets for which c's held segments wait.
-func (a *Assembler) fills(c *conn, from Side, s *segment) bool {
-	h := &c.held[0]
-	d := &c.dirs[from]
-	if h.from == from || s.size() == 0 && !s.fin {
+	if !s.ok || s.syn || !peer.started || peer.closed {
 		return false
 	}
-	return d.after(s.seq) <= 0 && d.after(s.seq+s.size()) >= 0
+	ahead := peer.after(s.ack)
+	return ahead > 0 && ahead < maxJump
 }
 
-// release takes the held segments again, as far as nothing is missing now.
-func (a *Assembler) release(c *conn) {
-	held := c.held
-	c.held = nil
-	for i := range held {
-		h := &held[i]
-		if len(c.held) > 0 {
-			c.held = append(c.held, *h)
-			continue
-		}
-		a.ahead -= len(h.data)
-		a.take(c, h.from, h.at, &h.segment)
+// hold keeps a segment that waits.
+func (a *Assembler) hold(c *conn, from Side, at At, s *segment) {
+	h := heldSegment{segment: *s, from: from, at: at}
+	h.data = append([]byte(nil), s.data...)
+	a.ahead += len(h.data)
+	c.held = append(c.held, h)
+	if len(c.held) > maxHeld || a.ahead > a.maxAheadTotal {
+		a.giveUp(c)
 	}
 }
 
-// giveUp counts what the first held segment acknowledges as lost.
+// unhold removes a segment from those that wait, and processes it.
+func (a *Assembler) unhold(c *conn, i int) {
+	h := c.held[i]
+	c.held = append(c.held[:i], c.held[i+1:]...)
+	a.ahead -= len(h.data)
+	a.process(c, h.from, h.at, &h.segment)
+}
+
+// release processes the segments that need not wait any more.
+func (a *Assembler) release(c *conn) {
+	for i := 0; i < len(c.held); {
+		if h := &c.held[i]; c.waits(h.from, &h.segment) {
+			i++
+			continue
+		}
+		a.unhold(c, i)
+		i = 0 // what was processed may have been waited for
+	}
+}
+
+// giveUp counts what one of the waiting segments acknowledges as lost: the
+// first one that does not wait for what another one holds.
 func (a *Assembler) giveUp(c *conn) {
-	h := &c.held[0]
-	side := 1 - h.from
-	d := &c.dirs[side]
+	i := 0
+	for j := range c.held {
+		if !c.isHeld(1 - c.held[j].from) {
+			i = j
+			break
+		}
+	}
+	h := &c.held[i]
+	side, d := 1-h.from, &c.dirs[1-h.from]
 	for !d.closed && d.after(h.ack) > 0 {
 		before := d.next
 		if a.skip(c, side, h.at, h.ack); d.next == before {
 			break
 		}
 	}
-	first := *h
-	c.held = c.held[1:]
-	a.ahead -= len(first.data)
-	a.process(c, first.from, first.at, &first.segment)
+	a.unhold(c, i)
 	a.release(c)
+}
+
+// isHeld reports whether the next octet of a side is in a segment that waits.
+func (c *conn) isHeld(side Side) bool {
+	d := &c.dirs[side]
+	for i := range c.held {
+		h := &c.held[i]
+		if h.from == side && d.after(h.seq) <= 0 && d.after(h.seq+uint32(len(h.data))) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // skip counts octets as lost: up to the next that is there, but not beyond end.

@@ -155,8 +155,9 @@ func (a *Assembler) Add(p *Packet) {
 		return
 	case isOther:
 		return
+	case isTCP:
+		a.stats.TCP++
 	}
-	a.stats.TCP++
 	c, from := a.lookup(&s)
 	if c == nil {
 		return
@@ -167,21 +168,12 @@ func (a *Assembler) Add(p *Packet) {
 	}
 	at := At{Time: p.Time, Packet: p.Number}
 	c.last = at
-	if len(c.held) == 0 {
-		a.take(c, from, at, &s)
+	if c.waits(from, &s) {
+		a.hold(c, from, at, &s)
 		return
 	}
-	if a.fills(c, from, &s) {
-		a.process(c, from, at, &s)
-		a.release(c)
-		return
-	}
-	s.data = append([]byte(nil), s.data...)
-	a.ahead += len(s.data)
-	c.held = append(c.held, heldSegment{segment: s, from: from, at: at})
-	if len(c.held) > maxHeld || a.ahead > a.maxAheadTotal {
-		a.giveUp(c)
-	}
+	a.process(c, from, at, &s)
+	a.release(c)
 }
 
 // End says that the capture holds no more packets.

@@ -44,13 +44,13 @@ func ngBlock(b []byte, order binary.AppendByteOrder, kind uint32, body []byte) [
 	return order.AppendUint32(b, n)
 }
 
-func ngSection(b []byte, order binary.AppendByteOrder) []byte {
+func ngSection(order binary.AppendByteOrder) []byte {
 	body := order.AppendUint32(nil, byteOrderMagic)
 	body = order.AppendUint16(body, 1)
 	body = order.AppendUint16(body, 0)
 	body = order.AppendUint64(body, 1<<64-1)
 	body = append(body, 0, 0, 0, 0) // end of options
-	return ngBlock(b, order, blockSection, body)
+	return ngBlock(nil, order, blockSection, body)
 }
 
 func ngIface(b []byte, order binary.AppendByteOrder, link layers.LinkType, snap uint32, options ...byte) []byte {
@@ -97,7 +97,7 @@ func TestClassicCaptures(t *testing.T) {
 
 func TestPcapngCaptures(t *testing.T) {
 	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-		file := ngSection(nil, order)
+		file := ngSection(order)
 		file = ngBlock(file, order, 0x0BAD, []byte("a block of no interest"))
 		file = ngIface(file, order, layers.LinkTypeEthernet, 0)
 		file = ngIface(file, order, layers.LinkTypeRaw, 4, slices.Concat(
@@ -108,7 +108,7 @@ func TestPcapngCaptures(t *testing.T) {
 		file = ngPacket(file, order, 0, 7_000_001, []byte("abc"))
 		file = ngPacket(file, order, 1, 2<<10|512, []byte("defgh"))
 
-		simple := ngSection(nil, order) // a second section, with interfaces of its own
+		simple := ngSection(order) // a second section, with interfaces of its own
 		simple = ngIface(simple, order, layers.LinkTypeNull, 4)
 		simple = ngBlock(simple, order, blockSimplePacket, append(order.AppendUint32(nil, 6), "abcdef"...))
 		old := order.AppendUint16(nil, 0)
@@ -209,15 +209,15 @@ func TestCaptureCutShortAtAnyOctet(t *testing.T) {
 					}
 					before++
 				}
-				if _, again := r.Next(); again != err {
+				if _, again := r.Next(); !errors.Is(again, err) {
 					t.Errorf("%s cut at %d: %v, then %v", name, n, err, again)
 				}
 			}
-			var e *Error
+			e, typed := errors.AsType[*Error](err)
 			switch {
-			case err == io.EOF:
+			case errors.Is(err, io.EOF):
 				clean++
-			case errors.As(err, &e) && errors.Is(err, io.ErrUnexpectedEOF):
+			case typed && errors.Is(err, io.ErrUnexpectedEOF):
 				if e.Packets != before || e.Offset > int64(n) {
 					t.Errorf("%s cut at %d: %v after %d packets", name, n, e, before)
 				}
@@ -236,8 +236,7 @@ func TestCompressedCaptureCutShort(t *testing.T) {
 		z := compress(t, file)
 		for n := range len(z) {
 			_, err := readThrough(z[:n])
-			var e *Error
-			if !errors.As(err, &e) {
+			if _, ok := errors.AsType[*Error](err); !ok {
 				t.Errorf("%s cut at %d: %v", name, n, err)
 			}
 		}
@@ -255,7 +254,7 @@ func readThrough(file []byte) (int, error) {
 	}
 	for {
 		if _, err := r.Next(); err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				err = nil
 			}
 			return r.Packets(), err
@@ -265,7 +264,7 @@ func readThrough(file []byte) (int, error) {
 
 func TestDamagedCapturesAreRefused(t *testing.T) {
 	le := binary.LittleEndian
-	head := ngIface(ngSection(nil, le), le, layers.LinkTypeRaw, 0)
+	head := ngIface(ngSection(le), le, layers.LinkTypeRaw, 0)
 	with := func(kind uint32, body ...byte) []byte { return ngBlock(slices.Clone(head), le, kind, body) }
 	set := func(b []byte, off int, v uint32) []byte {
 		b = slices.Clone(b)
@@ -296,7 +295,7 @@ func TestDamagedCapturesAreRefused(t *testing.T) {
 		"packet block too short": {with(blockEnhancedPacket, 1, 2, 3, 4), "packet block is too short"},
 		"packet too long":        {set(good, at+20, 5), "packet of 5"},
 		"simple without length":  {with(blockSimplePacket), "simple packet"},
-		"simple without iface":   {ngBlock(ngSection(nil, le), le, blockSimplePacket, make([]byte, 8)), "simple packet"},
+		"simple without iface":   {ngBlock(ngSection(le), le, blockSimplePacket, make([]byte, 8)), "simple packet"},
 		"resolution":             {ngIface(slices.Clone(head), le, 1, 0, ngOption(le, optionResolution, 0xFF)...), "resolution"},
 		"gzip header":            {[]byte{0x1F, 0x8B, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}, "gzip"},
 	} {
@@ -305,7 +304,7 @@ func TestDamagedCapturesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	many := ngSection(nil, le)
+	many := ngSection(le)
 	for range maxInterfaces + 1 {
 		many = ngIface(many, le, layers.LinkTypeRaw, 0)
 	}
@@ -313,7 +312,7 @@ func TestDamagedCapturesAreRefused(t *testing.T) {
 		t.Error("interfaces without end are taken")
 	}
 	// Options that lead nowhere are no reason to refuse a capture.
-	odd := ngIface(ngSection(nil, le), le, layers.LinkTypeRaw, 0, 2, 0, 200, 0, 1)
+	odd := ngIface(ngSection(le), le, layers.LinkTypeRaw, 0, 2, 0, 200, 0, 1)
 	if n, err := readThrough(ngPacket(odd, le, 0, 0, []byte("x"))); n != 1 || err != nil {
 		t.Errorf("a capture with a damaged option: %d packets, %v", n, err)
 	}
@@ -354,7 +353,7 @@ func FuzzReader(f *testing.F) {
 		f.Add(compress(f, file))
 		f.Add(file[:len(file)-7])
 	}
-	be := ngIface(ngSection(nil, binary.BigEndian), binary.BigEndian, layers.LinkTypeRaw, 60)
+	be := ngIface(ngSection(binary.BigEndian), binary.BigEndian, layers.LinkTypeRaw, 60)
 	f.Add(ngPacket(be, binary.BigEndian, 0, 1<<40, pattern(64)))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		r, err := NewReader(bytes.NewReader(file))
@@ -362,8 +361,7 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		all, err := assembleReader(r)
-		var e *Error
-		if err != nil && !errors.As(err, &e) {
+		if _, ok := errors.AsType[*Error](err); err != nil && !ok {
 			t.Fatalf("error of type %T: %v", err, err)
 		}
 		for _, s := range all {

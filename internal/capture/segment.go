@@ -70,8 +70,9 @@ func firstLayer(link layers.LinkType, b []byte) (gopacket.LayerType, []byte) {
 		return ipLayer(b[min(4, len(b)):])
 	case layers.LinkTypeRaw, linkRawBSD, linkRawOpenBSD, layers.LinkTypeIPv4, layers.LinkTypeIPv6:
 		return ipLayer(b)
+	default:
+		return gopacket.LayerTypeZero, nil
 	}
-	return gopacket.LayerTypeZero, nil
 }
 
 func ipLayer(b []byte) (gopacket.LayerType, []byte) {

@@ -95,7 +95,7 @@ func (w *Writer) Close() error {
 	if w.closed {
 		return w.err
 	}
-	w.flush()
+	_ = w.flush() // the error is kept
 	w.closed = true
 	if w.file != nil {
 		w.keep(w.file.Close())

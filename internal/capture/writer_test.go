@@ -48,7 +48,7 @@ func packets(t testing.TB, file []byte) []Packet {
 	var all []Packet
 	for {
 		p, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {
@@ -328,7 +328,7 @@ func TestCreateWritesAFileThatOpens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.Next(); err != io.EOF {
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("behind the last packet: %v", err)
 	}
 	if err := r.Close(); err != nil {

@@ -108,7 +108,7 @@ func (d *DDP) DecodeFromBytes(b []byte, df gopacket.DecodeFeedback) error {
 
 // RDMAP returns the RDMAP Control Field.
 func (d *DDP) RDMAP() rdmap.Control {
-	if d.Segment.Control.Tagged() {
+	if d.Control.Tagged() {
 		return rdmap.Control(d.Tagged.RsvdULP)
 	}
 	return rdmap.Control(d.Untagged.RsvdULP[0])
@@ -149,7 +149,7 @@ func (r *RDMAP) DecodeFromBytes(b []byte, _ gopacket.DecodeFeedback) error {
 	}
 	*r = RDMAP{Segment: d, Control: d.RDMAP()}
 	op := r.Control.Opcode()
-	if op.Invalidates() && !d.Segment.Control.Tagged() {
+	if op.Invalidates() && !d.Control.Tagged() {
 		v := d.Untagged.RsvdULP
 		r.InvalidateSTag = stag.STag(uint32(v[1])<<24 | uint32(v[2])<<16 | uint32(v[3])<<8 | uint32(v[4]))
 	}
