@@ -1,0 +1,174 @@
+package dissect
+
+import (
+	"time"
+
+	"urnic/ddp"
+	"urnic/internal/capture"
+	"urnic/mpa"
+	"urnic/rdmap"
+	"urnic/stag"
+)
+
+// A Side is one side of an iWARP connection.
+type Side uint8
+
+// The sides. The client is the MPA Initiator, which need not be who opened the
+// TCP connection.
+const (
+	Client Side = iota
+	Server
+)
+
+// String returns "client" or "server".
+func (s Side) String() string {
+	if s == Client {
+		return "client"
+	}
+	return "server"
+}
+
+// A Kind says what an Event tells of.
+type Kind uint8
+
+// The kinds of events.
+const (
+	KindFrame     Kind = iota // an MPA start-up frame
+	KindSegment               // an FPDU
+	KindMessage               // an RDMA message, at its last segment
+	KindViolation             // a rule was broken
+	KindNote                  // something a reader should know
+	KindClose                 // a side closed its direction, or reset the connection
+)
+
+var kindNames = [...]string{"startup", "segment", "message", "violation", "note", "close"}
+
+// String returns the kind's name in JSON.
+func (k Kind) String() string { return kindNames[k] }
+
+// An Event is something that was found in a connection. The pointer that fits
+// its Kind is set. All that it points to is valid during the Handler's call
+// only, but for Conn.
+type Event struct {
+	Kind Kind
+	Conn *Connection
+	At   capture.At
+	From Side // who sent it, or broke the rule, or to whose direction the note belongs
+
+	Frame     *mpa.Frame
+	FrameRaw  []byte // the octets of Frame
+	Segment   *Segment
+	Message   *Message
+	Violation *Violation
+	Note      string
+	Reset     bool // of KindClose: RST, not FIN
+}
+
+// A Handler is called with each event. An error ends the analysis.
+type Handler func(*Event) error
+
+// A Segment is a DDP segment, that is, an FPDU.
+type Segment struct {
+	Number int          // in its direction, from 1
+	Op     rdmap.Opcode // meaningless without HasOp
+	HasOp  bool         // the ULPDU is long enough to hold an opcode
+	Whole  bool         // the ULPDU holds a DDP header, so that DDP is valid
+	BadCRC bool         // nothing in the segment is to be believed
+	DDP    ddp.Segment
+	ULPDU  []byte
+	FPDU   []byte // as on the wire, with pad, CRC and markers
+}
+
+// Control returns the RDMAP control field of a Whole segment.
+func (s *Segment) Control() rdmap.Control {
+	if s.DDP.Control.Tagged() {
+		return rdmap.Control(s.DDP.Tagged.RsvdULP)
+	}
+	return rdmap.Control(s.DDP.Untagged.RsvdULP[0])
+}
+
+// maxHead is how much of a message is kept to read its RDMAP header from.
+const maxHead = rdmap.MaxTerminateLen
+
+// A Message is an RDMA message: the segments of one DDP message.
+type Message struct {
+	Op       rdmap.Opcode
+	Tagged   bool
+	Segments int
+	Length   uint64 // octets of DDP payload, an RDMAP header included
+	Partial  bool   // its beginning was not captured
+
+	STag stag.STag // of a tagged message
+	TO   uint64    // of its first octet
+
+	QN, MSN    uint32    // of an untagged message
+	Invalidate stag.STag // of a Send with Invalidate
+
+	// The RDMAP header, if the message has one and it is whole.
+	ReadRequest    *rdmap.ReadRequest
+	Terminate      *rdmap.Terminate
+	Immediate      *rdmap.Immediate
+	AtomicRequest  *rdmap.AtomicRequest
+	AtomicResponse *rdmap.AtomicResponse
+
+	first   capture.At
+	rsvd    [5]byte // RsvdULP; tagged messages use the first octet
+	next    uint64  // TO or MO of the next segment
+	head    []byte
+	answers *pending // the Read that a Read Response answers
+	tooLong bool     // more data than the Read asked for
+}
+
+// A Violation is a rule that one side broke.
+type Violation struct {
+	Rule
+	From   Side
+	At     capture.At
+	Detail string // what was found, for people
+}
+
+// Counts counts segments or messages by opcode.
+type Counts [rdmap.OpAtomicResponse + 1]int
+
+// Total returns the sum of all counts.
+func (c *Counts) Total() int {
+	n := 0
+	for _, v := range c {
+		n += v
+	}
+	return n
+}
+
+// Startup is what MPA's start-up frames said.
+type Startup struct {
+	Seen     [2]bool // which of the two frames the capture holds, by sender
+	Revision uint8   // the Reply's, or the Request's if there is no Reply
+	CRC      bool    // either side asked for CRCs: both use them
+	Markers  [2]bool // M: the side wants markers in what it receives
+	Enhanced bool    // of the Reply, or of the Request if there is no Reply
+	// IRD and ORD are the Responder's as its Reply says, or the Initiator's
+	// as its Request says if there is no enhanced Reply.
+	IRD, ORD uint16
+	P2P      bool    // the peer-to-peer model, of the same frame
+	RTR      mpa.RTR // the ready-to-receive indications, of the same frame
+	Rejected bool
+	Private  [2]int // octets of private data of the ULP, by sender
+}
+
+// A Connection is the summary of an iWARP connection.
+type Connection struct {
+	Number    int // from 1, in the order of recognition
+	Addr      [2]string
+	Start     time.Time // of the first event
+	MPA       Startup
+	Segments  Counts
+	Messages  Counts
+	Other     int    // FPDUs whose opcode is reserved or missing
+	Payload   uint64 // octets of the ULP's data in Writes, Read Responses, Sends and Immediate Data
+	BadCRC    int
+	Undecoded uint64 // octets that could not be decoded, or were not captured
+
+	Violations     []Violation
+	MoreViolations int // beyond those kept
+	Notes          []string
+}

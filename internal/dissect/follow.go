@@ -1,0 +1,108 @@
+package dissect
+
+import (
+	"urnic/internal/capture"
+	"urnic/mpa"
+)
+
+// A follower follows one TCP connection: capture.Consumer.
+type follower struct {
+	a       *analysis
+	tcp     *capture.Conn
+	con     *Connection // nil until the connection is known to be iWARP
+	streams [2]stream   // by capture.Side
+	client  capture.Side
+
+	request, reply *mpa.Frame
+	tentative      bool // a Request in mid-stream: it is one if a Reply follows
+	unknown        bool // what start-up settled can't be known
+	rejected       bool
+	rtr            mpa.RTR // what the Initiator may send first; 0 if not peer-to-peer
+	p2p            bool
+	// limit is how many Reads and Atomics each side may have outstanding, by
+	// capture.Side; negative if that was not settled by MPA.
+	limit [2]int
+
+	busy  bool
+	queue []Violation
+}
+
+func newFollower(a *analysis, c *capture.Conn) *follower {
+	f := &follower{a: a, tcp: c, limit: [2]int{-1, -1}}
+	for i := range f.streams {
+		f.streams[i].f, f.streams[i].id = f, capture.Side(i)
+	}
+	return f
+}
+
+func (f *follower) side(s capture.Side) Side {
+	if s == f.client {
+		return Client
+	}
+	return Server
+}
+
+// recognise makes an iWARP connection of the TCP connection.
+func (f *follower) recognise(at capture.At) {
+	if f.con != nil {
+		return
+	}
+	r := f.a.result
+	if len(r.Connections) == maxConnections {
+		r.NotFollowed++
+		f.tcp.Ignore()
+		f.streams[0].phase, f.streams[1].phase = phaseOff, phaseOff
+		return
+	}
+	f.con = &Connection{Number: len(r.Connections) + 1, Start: at.Time}
+	f.con.Addr[f.side(capture.Opener)] = f.tcp.Ends[capture.Opener].String()
+	f.con.Addr[f.side(capture.Acceptor)] = f.tcp.Ends[capture.Acceptor].String()
+	r.Connections = append(r.Connections, f.con)
+}
+
+// Data takes octets of a stream.
+func (f *follower) Data(from capture.Side, at capture.At, b []byte) {
+	if f.a.result.Start.IsZero() {
+		f.a.result.Start = at.Time
+	}
+	f.streams[from].feed(at, b)
+	f.abandon()
+}
+
+// Hole takes notice of octets that were not captured.
+func (f *follower) Hole(from capture.Side, at capture.At, n int) {
+	f.streams[from].hole(at, n)
+	f.abandon()
+}
+
+// Close takes notice of a FIN or RST.
+func (f *follower) Close(from capture.Side, at capture.At, reset bool) {
+	f.streams[from].finish(at, !reset)
+	if reset {
+		f.streams[1-from].finish(at, false)
+	}
+	if f.con != nil {
+		f.a.emit(&Event{Kind: KindClose, Conn: f.con, At: at, From: f.side(from), Reset: reset})
+	}
+}
+
+// End takes leave of the connection.
+func (f *follower) End() {
+	for i := range f.streams {
+		s := &f.streams[i]
+		s.finish(s.at, false)
+		s.keep(nil)
+		f.a.outstanding -= len(s.outstanding)
+	}
+	if f.con == nil && (f.streams[0].midway || f.streams[1].midway) {
+		f.a.result.MidStream++
+	}
+}
+
+// abandon ignores a connection of which nothing can come to light any more.
+func (f *follower) abandon() {
+	if f.con == nil && f.streams[0].phase == phaseOff && f.streams[1].phase == phaseOff {
+		f.End()
+		f.tcp.Ignore()
+	}
+}

@@ -1,0 +1,189 @@
+package dissect
+
+import (
+	"urnic/internal/capture"
+	"urnic/rdmap"
+)
+
+// A pending is a Read or an Atomic that waits for its response.
+type pending struct {
+	atomic bool
+	read   rdmap.ReadRequest
+	id     uint32 // of an Atomic
+}
+
+// ask remembers a Read or an Atomic, and judges how many there are at a time
+// (RFC 5040 §6.1, RFC 6581 §9.1; Atomics count as Reads).
+func (s *stream) ask(at capture.At, p *pending) {
+	f := s.f
+	if f.a.outstanding >= maxOutstanding {
+		s.lost = true // responses can't be matched any more
+		return
+	}
+	f.a.outstanding++
+	s.outstanding = append(s.outstanding, p)
+	limit := f.limit[s.id]
+	// Without the responses that were lost, there is no telling how many are open.
+	// One report does for all that go beyond the limit until it is kept again.
+	if limit >= 0 && len(s.outstanding) == limit+1 && !s.peer().lost {
+		f.violate(ruleIRD, s.id, at, "more Reads or Atomics are outstanding than the %d that were negotiated", limit)
+	}
+}
+
+// answered removes the i-th outstanding Read or Atomic.
+func (s *stream) answered(i int) {
+	copy(s.outstanding[i:], s.outstanding[i+1:])
+	s.outstanding[len(s.outstanding)-1] = nil
+	s.outstanding = s.outstanding[:len(s.outstanding)-1]
+	s.f.a.outstanding--
+}
+
+// readRequest judges an RDMA Read Request.
+func (s *stream) readRequest(at capture.At, m *Message, head []byte) {
+	r, err := rdmap.ParseReadRequest(head)
+	if err != nil {
+		s.f.violate(ruleHeaderLength, s.id, at, "a Read Request of %d octets; it has %d", m.Length, rdmap.ReadRequestLen)
+		if len(head) < rdmap.ReadRequestLen {
+			s.lost = true // whatever answers it can't be matched
+			return
+		}
+		r, _ = rdmap.ParseReadRequest(head[:rdmap.ReadRequestLen])
+	}
+	m.ReadRequest = &r
+	s.ask(at, &pending{read: r})
+}
+
+// response matches a Read Response to the Read that it answers when its first
+// segment comes, and watches its length (RFC 5040 §5.2.2).
+func (s *stream) response(at capture.At, m *Message, seg *Segment) {
+	if m.Segments == 1 {
+		s.match(at, m, len(seg.DDP.Payload) == 0 && seg.DDP.Control.Last())
+	}
+	if m.answers != nil && m.Length > uint64(m.answers.read.Size) && !m.tooLong && !m.Partial {
+		m.tooLong = true
+		s.f.violate(ruleResponse, s.id, at, "a Read Response goes beyond the %d octets that were asked for", m.answers.read.Size)
+	}
+}
+
+// match finds the Read that m answers. empty tells that m has no data, in which
+// case its STag and TO need not be valid (RFC 5041 §5.2).
+func (s *stream) match(at capture.At, m *Message, empty bool) {
+	asker := s.peer()
+	fits := func(p *pending) bool {
+		if p.atomic {
+			return false
+		}
+		if empty && p.read.Size == 0 {
+			return true
+		}
+		return p.read.SinkSTag == m.STag && p.read.SinkTO == m.TO
+	}
+	for i, p := range asker.outstanding {
+		if !fits(p) {
+			// The rest of a response whose beginning was lost.
+			off := m.TO - p.read.SinkTO
+			if s.lost && !p.atomic && p.read.SinkSTag == m.STag && off < uint64(p.read.Size) {
+				m.answers, m.Partial = p, true
+				return
+			}
+			continue
+		}
+		m.answers = p
+		if i > 0 {
+			if s.lost {
+				for range i {
+					asker.answered(0) // their responses were lost
+				}
+			} else {
+				s.f.violate(ruleResponse, s.id, at, "a Read Response to STag %v TO 0x%x overtakes %d that were asked for before", m.STag, m.TO, i)
+			}
+		}
+		return
+	}
+	if asker.lost || s.lost {
+		return
+	}
+	if len(asker.outstanding) == 0 {
+		s.f.violate(ruleResponse, s.id, at, "a Read Response to STag %v TO 0x%x, and no Read is outstanding", m.STag, m.TO)
+		return
+	}
+	first := asker.outstanding[0]
+	if first.atomic {
+		s.f.violate(ruleResponse, s.id, at, "a Read Response where Atomic %d comes next to be answered", first.id)
+		return
+	}
+	m.answers = first
+	s.f.violate(ruleResponse, s.id, at, "a Read Response to STag %v TO 0x%x, where the Read asked for STag %v TO 0x%x",
+		m.STag, m.TO, first.read.SinkSTag, first.read.SinkTO)
+}
+
+// readDone judges a Read Response that is there to its end.
+func (s *stream) readDone(at capture.At, m *Message) {
+	if m.answers == nil {
+		return
+	}
+	if size := uint64(m.answers.read.Size); m.Length < size {
+		s.f.violate(ruleResponse, s.id, at, "a Read Response of %d octets to a Read of %d", m.Length, size)
+	}
+	s.removeAnswered(m)
+}
+
+func (s *stream) removeAnswered(m *Message) {
+	asker := s.peer()
+	for i, p := range asker.outstanding {
+		if p == m.answers {
+			asker.answered(i)
+			return
+		}
+	}
+}
+
+// atomicRequest judges an Atomic Request (RFC 7306 §5.2.1).
+func (s *stream) atomicRequest(at capture.At, m *Message, head []byte) {
+	f := s.f
+	r, err := rdmap.ParseAtomicRequest(head)
+	if err != nil {
+		f.violate(ruleAtomic, s.id, at, "an Atomic Request of %d octets; it has %d", m.Length, rdmap.AtomicRequestLen)
+		s.lost = true // whatever answers it can't be matched
+		return
+	}
+	m.AtomicRequest = &r
+	if !r.Op.Valid() {
+		f.violate(ruleAtomicOp, s.id, at, "%v", r.Op)
+	}
+	if r.Reserved != 0 {
+		f.violate(ruleAtomic, s.id, at, "reserved bits 0x%x are set in an Atomic Request", r.Reserved)
+	}
+	if r.Op == rdmap.AtomicFetchAdd && (r.Compare != 0 || r.CompareMask != ^uint64(0)) {
+		f.violate(ruleAtomic, s.id, at, "a FetchAdd with Compare Data 0x%x and Mask 0x%x; they must be zero and all ones", r.Compare, r.CompareMask)
+	}
+	s.ask(at, &pending{atomic: true, id: r.RequestID})
+}
+
+// atomicResponse judges an Atomic Response (RFC 7306 §5.2.2).
+func (s *stream) atomicResponse(at capture.At, m *Message, head []byte) {
+	f, asker := s.f, s.peer()
+	r, err := rdmap.ParseAtomicResponse(head)
+	if err != nil {
+		f.violate(ruleAtomicReply, s.id, at, "an Atomic Response of %d octets; it has %d", m.Length, rdmap.AtomicResponseLen)
+		return
+	}
+	m.AtomicResponse = &r
+	for i, p := range asker.outstanding {
+		if !p.atomic || p.id != r.RequestID {
+			continue
+		}
+		if i > 0 && !s.lost {
+			f.violate(ruleAtomicReply, s.id, at, "the response to Atomic %d overtakes %d that were asked for before", r.RequestID, i)
+			asker.answered(i)
+			return
+		}
+		for range i + 1 {
+			asker.answered(0)
+		}
+		return
+	}
+	if !asker.lost && !s.lost {
+		f.violate(ruleAtomicReply, s.id, at, "a response to Atomic %d, which is not outstanding", r.RequestID)
+	}
+}

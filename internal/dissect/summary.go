@@ -1,0 +1,223 @@
+package dissect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"urnic/rdmap"
+)
+
+// MarshalJSON writes the counts as an object with the name of each opcode, in
+// their order.
+func (c Counts) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for op, n := range c {
+		if op > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%d", rdmap.Opcode(op).Name(), n)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// The summary's JSON. Programs rely on it: keys are added, never changed, all
+// are always there, and no array is null.
+type (
+	jsonSummary struct {
+		Connections []jsonConnection `json:"connections"`
+	}
+	jsonConnection struct {
+		File           string          `json:"file"`
+		Client         string          `json:"client"`
+		Server         string          `json:"server"`
+		MPA            jsonMPA         `json:"mpa"`
+		Segments       Counts          `json:"segments"`
+		Messages       Counts          `json:"messages"`
+		OtherSegments  int             `json:"other_segments"`
+		PayloadBytes   uint64          `json:"payload_bytes"`
+		CRCBad         int             `json:"crc_bad"`
+		UndecodedBytes uint64          `json:"undecoded_bytes"`
+		Violations     []jsonViolation `json:"violations"`
+		Unlisted       int             `json:"unlisted_violations"`
+		Notes          []string        `json:"notes"`
+	}
+	jsonMPA struct {
+		Revision          uint8  `json:"revision"`
+		CRC               bool   `json:"crc"`
+		MarkersClient     bool   `json:"markers_client"`
+		MarkersServer     bool   `json:"markers_server"`
+		Enhanced          bool   `json:"enhanced"`
+		IRD               uint16 `json:"ird"`
+		ORD               uint16 `json:"ord"`
+		P2P               bool   `json:"p2p"`
+		Rejected          bool   `json:"rejected"`
+		PrivateDataClient int    `json:"private_data_client"`
+		PrivateDataServer int    `json:"private_data_server"`
+	}
+	jsonViolation struct {
+		Rule   string `json:"rule"`
+		Clause string `json:"clause"`
+		From   string `json:"from"`
+		Packet int    `json:"packet"`
+		Time   string `json:"time"`
+		Detail string `json:"detail"`
+	}
+)
+
+// A Summary collects the results of several captures.
+type Summary struct {
+	files []string
+	all   []*Result
+}
+
+// Add adds the result of a capture.
+func (s *Summary) Add(file string, r *Result) {
+	s.files = append(s.files, file)
+	s.all = append(s.all, r)
+}
+
+// WriteJSON writes one JSON object with all connections.
+func (s *Summary) WriteJSON(w io.Writer) error {
+	out := jsonSummary{Connections: []jsonConnection{}}
+	for i, r := range s.all {
+		for _, c := range r.Connections {
+			out.Connections = append(out.Connections, c.json(s.files[i]))
+		}
+	}
+	return json.NewEncoder(w).Encode(out)
+}
+
+func (c *Connection) json(file string) jsonConnection {
+	m := &c.MPA
+	j := jsonConnection{
+		File: file, Client: c.Addr[Client], Server: c.Addr[Server],
+		MPA: jsonMPA{
+			Revision: m.Revision, CRC: m.CRC,
+			MarkersClient: m.Markers[Client], MarkersServer: m.Markers[Server],
+			Enhanced: m.Enhanced, IRD: m.IRD, ORD: m.ORD, P2P: m.P2P, Rejected: m.Rejected,
+			PrivateDataClient: m.Private[Client], PrivateDataServer: m.Private[Server],
+		},
+		Segments: c.Segments, Messages: c.Messages, OtherSegments: c.Other,
+		PayloadBytes: c.Payload, CRCBad: c.BadCRC, UndecodedBytes: c.Undecoded,
+		Violations: []jsonViolation{}, Unlisted: c.MoreViolations, Notes: []string{},
+	}
+	for i := range c.Violations {
+		j.Violations = append(j.Violations, c.Violations[i].json())
+	}
+	j.Notes = append(j.Notes, c.Notes...)
+	return j
+}
+
+func (v *Violation) json() jsonViolation {
+	return jsonViolation{
+		Rule: v.ID, Clause: v.Clause, From: v.From.String(),
+		Packet: v.At.Packet, Time: timestamp(v.At.Time), Detail: v.Detail,
+	}
+}
+
+// timestamp formats a time for JSON; a capture without times has none.
+func timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// WriteTable writes the summary for people: a row for each connection, a row
+// for each kind of message, and then violations and notes.
+func (s *Summary) WriteTable(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if _, err := io.WriteString(t, s.rows()); err != nil {
+		return err
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, r := range s.all {
+		for _, c := range r.Connections {
+			if err := c.writeRemarks(w, s.files[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rows returns the table's cells, separated by tabs.
+func (s *Summary) rows() string {
+	var b strings.Builder
+	var segments, messages Counts
+	for i, r := range s.all {
+		if len(r.Connections) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "%s:\n#\tclient\tserver\tMPA\tsegments\tmessages\tpayload\tbad CRC\tviolations\n", s.files[i])
+		for _, c := range r.Connections {
+			fmt.Fprintf(&b, "%d\t%s\t%s\t%v\t%d\t%d\t%d\t%d\t%d\n", c.Number, c.Addr[Client], c.Addr[Server], &c.MPA,
+				c.Segments.Total()+c.Other, c.Messages.Total(), c.Payload, c.BadCRC, len(c.Violations)+c.MoreViolations)
+			for op := range segments {
+				segments[op] += c.Segments[op]
+				messages[op] += c.Messages[op]
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if segments.Total() > 0 {
+		b.WriteString("all connections\tsegments\tmessages\n")
+		for op, n := range segments {
+			if n > 0 {
+				fmt.Fprintf(&b, "%s\t%d\t%d\n", rdmap.Opcode(op).Name(), n, messages[op])
+			}
+		}
+	}
+	return b.String()
+}
+
+func (c *Connection) writeRemarks(w io.Writer, file string) error {
+	var b strings.Builder
+	for i := range c.Violations {
+		v := &c.Violations[i]
+		fmt.Fprintf(&b, "%s: connection %d, packet %d: %v\n", file, c.Number, v.At.Packet, v)
+	}
+	if c.MoreViolations > 0 {
+		fmt.Fprintf(&b, "%s: connection %d: %d more violations\n", file, c.Number, c.MoreViolations)
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintf(&b, "%s: connection %d: %s\n", file, c.Number, n)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// String shows in few words what start-up settled.
+func (m *Startup) String() string {
+	if !m.Seen[Client] && !m.Seen[Server] {
+		return "not seen"
+	}
+	words := []string{fmt.Sprintf("r%d", m.Revision)}
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{
+		{m.CRC, "crc"},
+		{m.Markers[Client], "markers-to-client"},
+		{m.Markers[Server], "markers-to-server"},
+		{m.P2P, "p2p"},
+		{m.Rejected, "rejected"},
+	} {
+		if flag.set {
+			words = append(words, flag.name)
+		}
+	}
+	if m.Enhanced {
+		words = append(words, fmt.Sprintf("ird/ord %d/%d", m.IRD, m.ORD))
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,122 @@
+package dissect
+
+import (
+	"bytes"
+	"slices"
+
+	"urnic/ddp"
+	"urnic/internal/capture"
+	"urnic/rdmap"
+)
+
+// historyLen is how many segments of a stream are remembered: a Terminate
+// shows the header of the one that is wrong.
+const historyLen = 128
+
+// A history remembers the headers of the last segments of a stream.
+type history struct {
+	at   int
+	all  bool // the history holds all segments that there were
+	list [historyLen]sent
+	n    int
+}
+
+// A sent is a segment of which a Terminate may speak.
+type sent struct {
+	header [ddp.UntaggedHeaderLen]byte
+	n      uint8
+	length uint16 // of the segment, header included
+}
+
+func (s *stream) remember(seg *Segment) {
+	if s.recent == nil {
+		s.recent = &history{all: !s.lost}
+	}
+	h := s.recent
+	e := &h.list[h.at]
+	n := seg.DDP.HeaderLen()
+	copy(e.header[:], seg.ULPDU[:n])
+	e.n, e.length = uint8(n), uint16(len(seg.ULPDU))
+	h.at = (h.at + 1) % historyLen
+	if h.n < historyLen {
+		h.n++
+	} else {
+		h.all = false
+	}
+}
+
+// find returns the lengths of the segments with that header, and whether the
+// history is sure to know.
+func (h *history) find(header []byte) (lengths []uint16, sure bool) {
+	if h == nil {
+		return nil, false
+	}
+	for i := range h.n {
+		if e := &h.list[i]; bytes.Equal(e.header[:e.n], header) {
+			lengths = append(lengths, e.length)
+		}
+	}
+	return lengths, h.all
+}
+
+// knownTermCode reports whether a code is one of RFC 5040 Figure 9, RFC 5041
+// §7.2, or RFC 5044 §8 and RFC 6581 §8.
+func knownTermCode(c rdmap.TermCode) bool {
+	code := c.Code()
+	switch {
+	case c.LocalCatastrophic():
+		return true
+	case c.Layer() == rdmap.LayerRDMAP && c.EType() == 1:
+		return code <= 4 || code == 9 || code == 0xFF
+	case c.Layer() == rdmap.LayerRDMAP && c.EType() == 2:
+		return code >= 5 && code <= 9 || code == 0xFF
+	case c.Layer() == rdmap.LayerDDP && c.EType() == 0:
+		return code == 0
+	case c.Layer() == rdmap.LayerDDP && c.EType() == 1:
+		return code <= 4
+	case c.Layer() == rdmap.LayerDDP && c.EType() == 2:
+		return code >= 1 && code <= 6
+	case c.Layer() == rdmap.LayerLLP && c.EType() == 0:
+		return code >= 1 && code <= 7
+	}
+	return false
+}
+
+// terminate judges a Terminate message (RFC 5040 §4.8).
+func (s *stream) terminate(at capture.At, m *Message) {
+	f := s.f
+	s.terminated = true
+	t, err := rdmap.ParseTerminate(m.head)
+	if err != nil {
+		f.violate(ruleTerminate, s.id, at, "%s", reason(err))
+		return
+	}
+	m.Terminate = &t
+	if !knownTermCode(t.Code) {
+		f.violate(ruleTermCode, s.id, at, "Terminate code 0x%04x is not defined", uint16(t.Code))
+	}
+	if t.SIWLayout() {
+		f.violate(ruleTerminate, s.id, at, "the header control bits stand at the low end of their octet (0x%02x), as Linux siw sends them", t.HdrCt)
+		return // by the RFC, nothing of the rest is announced
+	}
+	if t.HdrCt&0x1F != 0 || t.Rsvd != 0 {
+		f.violate(ruleTerminate, s.id, at, "reserved bits are set in the Terminate control field (octets %02x %02x)", t.HdrCt, t.Rsvd)
+	}
+	if !t.D() {
+		return
+	}
+	lengths, sure := s.peer().recent.find(t.DDPHeader)
+	if len(lengths) == 0 {
+		if sure && !s.peer().lost {
+			f.violate(ruleTermHeader, s.id, at, "the DDP header in the Terminate, %x, was not sent", t.DDPHeader)
+		}
+		return
+	}
+	if !t.M() {
+		return
+	}
+	if slices.Contains(lengths, t.SegmentLen) {
+		return
+	}
+	f.violate(ruleTermLength, s.id, at, "DDP Segment Length %d in the Terminate; the segment had %d octets", t.SegmentLen, lengths[0])
+}
