@@ -255,3 +255,21 @@ func TestTypeOneWindowIsBoundAnew(t *testing.T) {
 		wantTerminate(t, p.B.Device, rdmap.CodeInvalidSTag)
 	})
 }
+
+// The STag of a window is for the peer: it serves no SGE
+// (draft-hilland-rddp-verbs §7.10).
+func TestWindowServesNoSGE(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		mr := p.A.Register(t, make([]byte, 16), everyRight)
+		w := labOf(t, p.A).window(p.A.PD, rnic.Type2)
+		p.A.Send(t, rnic.SendWR{Op: rnic.OpBindWindow, Bind: rnic.Bind{
+			MW: w, MR: mr, Addr: mr.Base(), Length: 16, Access: rnic.RemoteRead | rnic.RemoteWrite, Key: w.STag().Key() + 1,
+		}})
+		rnictest.Want(t, p.A.SendCQ, 0)
+		sgl := []rnic.SGE{{Addr: mr.Base(), Length: 8, LKey: w.STag()}}
+		for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite, rnic.OpRead, rnic.OpFetchAdd} {
+			wantRefused(t, op.String(), p.A.QP.PostSend(rnic.SendWR{Op: op, SGL: sgl}), nil, "access rights", w.STag().String())
+		}
+		wantRefused(t, "receive", p.A.QP.PostRecv(rnic.RecvWR{SGL: sgl}), nil, "access rights")
+	})
+}
