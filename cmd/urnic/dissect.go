@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"urnic/internal/capture"
+	"urnic/internal/dissect"
+)
+
+const dissectLong = `Dissect reads captures, finds the iWARP connections in them on any port, takes MPA,
+DDP and RDMAP apart, verifies CRC32c, and checks what both sides did against the RFCs
+(5040, 5041, 5044, 6581, 7306). A violation names the clause that is broken.
+
+It takes pcap and pcapng files, compressed with gzip or not, of Ethernet, Linux cooked,
+raw IP and loopback captures, IPv4 and IPv6. FILE - is standard input. Lost, repeated and
+reordered packets are put in order; what is missing is said and is no violation.
+
+Output
+  (default)         a line for each start-up frame, RDMA message, violation and note:
+                    seconds, packet, connection, > from the client or < from the server
+  --ladder          the exchange between two columns
+  --json            one JSON object a line for each of those
+  --summary         a table: connections, counts, violations
+  --summary --json  exactly one JSON object:
+
+{"connections":[{
+  "file", "client", "server":        client is the MPA Initiator; addresses are ip:port
+  "mpa":{
+    "revision":                      the Reply's; the Request's if there is no Reply
+    "crc":                           either side asked for CRCs, so both use them
+    "markers_client":                the client set M: it wants markers in what it receives
+    "markers_server":                the server set M
+    "enhanced":                      the frame named below carries IRD and ORD (RFC 6581)
+    "ird","ord":                     the server's, as its Reply settles them; the client's as its
+                                     Request asks for if there is no Reply; 0 if not enhanced
+    "p2p":                           the peer-to-peer model
+    "rejected":                      the Reply rejects the connection
+    "private_data_client":           octets of the ULP, without the enhanced block
+    "private_data_server"},
+  "segments":{"rdma-write", ...}:    FPDUs by the opcode they carry; all twelve names are there
+  "messages":{"rdma-write", ...}:    RDMA messages that are there to their end
+  "other_segments":                  FPDUs whose opcode is reserved or missing
+  "payload_bytes":                   data of the ULP in Writes, Read Responses, Sends, Immediate Data
+  "crc_bad":                         FPDUs whose CRC is wrong
+  "undecoded_bytes":                 octets that were lost or could not be decoded
+  "violations":[{"rule","clause","from","packet","time","detail"}],
+  "unlisted_violations":             how many more there are than listed
+  "notes":[...]                      what was lost, rejected or not decoded
+}]}
+
+The exit status is 0 if all files were read to their end; with --strict, only if no rule
+was broken as well.`
+
+// dissectOptions are the flags of urnic dissect.
+type dissectOptions struct {
+	dissect.Options
+	json, ladder, summary, strict bool
+}
+
+func newDissectCommand() *cobra.Command {
+	var o dissectOptions
+	cmd := &cobra.Command{
+		Use:   "dissect FILE...",
+		Short: "Decode and verify the iWARP connections in captures",
+		Long:  dissectLong,
+		Example: `  urnic dissect capture.pcap                      a line a message
+  urnic dissect --ladder capture.pcap             the exchange as a ladder
+  urnic dissect --segments --json capture.pcap    every FPDU, for programs
+  urnic dissect --summary *.pcap.gz               one table for many files
+  urnic dissect --strict --summary capture.pcap   exit status 1 if a rule is broken
+  tcpdump -i eth0 -w - tcp | urnic dissect -      live`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runDissect(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.Segments, "segments", false, "show each segment, not only messages")
+	f.BoolVar(&o.json, "json", false, "write JSON, one object a line; with --summary, one object")
+	f.BoolVar(&o.ladder, "ladder", false, "draw the exchange between two columns")
+	f.BoolVar(&o.summary, "summary", false, "only sum up each connection")
+	f.BoolVar(&o.strict, "strict", false, "exit with status 1 if a rule is broken")
+	f.IntVar(&o.Connection, "connection", 0, "show only the connection of this number in each file (0: all)")
+	cmd.MarkFlagsMutuallyExclusive("ladder", "json")
+	cmd.MarkFlagsMutuallyExclusive("ladder", "summary")
+	cmd.MarkFlagsMutuallyExclusive("summary", "segments")
+	cmd.MarkFlagsMutuallyExclusive("summary", "connection")
+	return cmd
+}
+
+// runDissect dissects files. What it found is written even if a file turns out
+// to be damaged.
+func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	w := bufio.NewWriterSize(stdout, 64<<10)
+	var summary dissect.Summary
+	var errs []error
+	violations := 0
+	for _, name := range files {
+		r, err := dissectFile(ctx, o, name, stdin, w)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+		if r == nil {
+			continue
+		}
+		violations += r.Violations()
+		summary.Add(name, r)
+		if err == nil {
+			remark(stderr, name, r)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if o.summary {
+		write := summary.WriteTable
+		if o.json {
+			write = summary.WriteJSON
+		}
+		errs = append(errs, write(w))
+	}
+	errs = append(errs, w.Flush())
+	if o.strict && violations > 0 {
+		errs = append(errs, fmt.Errorf("%d violations", violations))
+	}
+	return errors.Join(errs...)
+}
+
+// dissectFile dissects one file, or standard input for "-". The result is nil
+// if the file is no capture.
+func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Reader, w io.Writer) (*dissect.Result, error) {
+	var r *capture.Reader
+	var err error
+	if name == "-" {
+		r, err = capture.NewReader(stdin)
+	} else {
+		r, err = capture.Open(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	var h dissect.Handler
+	switch {
+	case o.summary:
+	case o.json:
+		h = dissect.JSON(w, o.Options)
+	case o.ladder:
+		h = dissect.Ladder(w, o.Options)
+	default:
+		h = dissect.Text(w, o.Options)
+	}
+	return dissect.Analyze(ctx, r, h)
+}
+
+// remark says what a reader of the output may wonder about.
+func remark(w io.Writer, name string, r *dissect.Result) {
+	s := r.Stats
+	if len(r.Connections) == 0 {
+		fmt.Fprintf(w, "%s: no iWARP connection in %d packets, %d TCP connections\n", name, s.Packets, s.Connections)
+		if r.MidStream > 0 {
+			fmt.Fprintf(w, "%s: %d of them began before the capture did: record again from their start\n", name, r.MidStream)
+		}
+	}
+	if s.Fragments > 0 {
+		fmt.Fprintf(w, "%s: %d IP fragments were not put together\n", name, s.Fragments)
+	}
+	if s.Unknown > 0 {
+		fmt.Fprintf(w, "%s: %d packets have a link type that is not known\n", name, s.Unknown)
+	}
+	if s.GivenUp > 0 || r.NotFollowed > 0 {
+		fmt.Fprintf(w, "%s: too many connections at a time; %d were not followed to their end\n", name, s.GivenUp+r.NotFollowed)
+	}
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"urnic/internal/capture"
+)
+
+const golden = "../../internal/dissect/testdata/captures/"
+
+// urnic runs the command as a user would.
+func urnic(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	status = run(t.Context(), args, stdin, &out, &errOut)
+	return status, out.String(), errOut.String()
+}
+
+// plain returns the octets of a golden capture, decompressed.
+func plain(t *testing.T, name string) []byte {
+	t.Helper()
+	f, err := os.Open(golden + name + ".pcap.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func temp(t *testing.T, b []byte) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "capture")
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestDissectOutputs(t *testing.T) {
+	file := golden + "rping-basic.pcap.gz"
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "connection 1: client 10.9.0.1:37913, server 10.9.0.2:7174\n"},
+		{[]string{"--segments"}, "> segment 1 Send untagged last qn=0 msn=1 mo=0 len=16\n"},
+		{[]string{"--json"}, `{"event":"startup","connection":1,"client":"10.9.0.1:37913"`},
+		{[]string{"--ladder"}, "|-- Send msn=1 len=16 ---"},
+		{[]string{"--summary"}, "read-response    3         3\n"},
+		{[]string{"--summary", "--json"}, `{"connections":[{"file":"` + file + `","client":"10.9.0.1:37913"`},
+		{[]string{"--connection", "1"}, "RDMA Write"},
+	} {
+		status, out, errOut := urnic(t, nil, append([]string{"dissect", file}, tc.args...)...)
+		if status != 0 || errOut != "" || !strings.Contains(out, tc.want) {
+			t.Errorf("%v: status %d, stderr %q, no %q in\n%s", tc.args, status, errOut, tc.want, out)
+		}
+	}
+}
+
+func TestDissectReadsStandardInput(t *testing.T) {
+	b := plain(t, "rping-basic")
+	status, out, errOut := urnic(t, bytes.NewReader(b), "dissect", "--summary", "-")
+	if status != 0 || errOut != "" || !strings.Contains(out, "-:\n#") {
+		t.Errorf("status %d, stderr %q\n%s", status, errOut, out)
+	}
+}
+
+func TestDissectReadsSeveralFiles(t *testing.T) {
+	status, out, errOut := urnic(t, nil, "dissect", "--summary", "--json", golden+"ucmatose.pcap.gz", golden+"reject.pcap.gz")
+	var got struct {
+		Connections []struct {
+			File string
+			MPA  struct{ Rejected bool }
+		}
+	}
+	d := json.NewDecoder(strings.NewReader(out))
+	if err := d.Decode(&got); err != nil || d.More() {
+		t.Fatalf("not one object: %v\n%s", err, out)
+	}
+	if status != 0 || errOut != "" || len(got.Connections) != 3 || !got.Connections[2].MPA.Rejected || got.Connections[0].File != golden+"ucmatose.pcap.gz" {
+		t.Errorf("status %d, stderr %q, %+v", status, errOut, got)
+	}
+}
+
+// What precedes the damage counts, and is written.
+func TestDissectOfADamagedCapture(t *testing.T) {
+	b := plain(t, "rping-basic")
+	name := temp(t, b[:len(b)/2])
+	for _, args := range [][]string{{}, {"--summary"}, {"--summary", "--json"}} {
+		status, out, errOut := urnic(t, nil, append([]string{"dissect", name, golden + "reject.pcap.gz"}, args...)...)
+		if status != 1 || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, name+": the capture is cut short (after packet") {
+			t.Errorf("%v: status %d, stderr %q", args, status, errOut)
+		}
+		if !strings.Contains(out, "10.9.0.1:37913") || !strings.Contains(out, "10.9.0.1:37482") {
+			t.Errorf("%v: what can be read is missing:\n%s", args, out)
+		}
+	}
+}
+
+func TestDissectErrors(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"dissect"}, "requires at least 1 arg"},
+		{[]string{"dissect", "missing.pcap"}, "urnic: missing.pcap: open missing.pcap: no such file"},
+		{[]string{"dissect", "main_test.go"}, "no capture: it begins with"},
+		{[]string{"dissect", "--ladder", "--json", "x"}, "none of the others can be"},
+		{[]string{"dissect", "--summary", "--segments", "x"}, "none of the others can be"},
+		{[]string{"frobnicate"}, "unknown command"},
+		{[]string{"dissect", "--frobnicate"}, "unknown flag"},
+	} {
+		status, _, errOut := urnic(t, nil, tc.args...)
+		if status != 1 || !strings.Contains(errOut, tc.want) || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "urnic: ") {
+			t.Errorf("%v: status %d, stderr %q", tc.args, status, errOut)
+		}
+	}
+}
+
+func TestStrictFailsWithViolations(t *testing.T) {
+	for name, want := range map[string]int{"rping-basic": 0, "send-server-first": 1} {
+		status, out, errOut := urnic(t, nil, "dissect", "--strict", "--summary", golden+name+".pcap.gz")
+		if status != want || (errOut == "") != (want == 0) || out == "" {
+			t.Errorf("%s: status %d, stderr %q", name, status, errOut)
+		}
+		if status, _, _ := urnic(t, nil, "dissect", golden+name+".pcap.gz"); status != 0 {
+			t.Errorf("%s without --strict: status %d", name, status)
+		}
+	}
+}
+
+// recorded returns a recording of a conversation that is not iWARP.
+func recorded(t *testing.T, play func(s *capture.Stream)) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := capture.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(w.Stream(netip.MustParseAddrPort("192.0.2.1:1000"), netip.MustParseAddrPort("192.0.2.2:80"), true))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestCaptureWithoutIWARPIsSaidToBeSo(t *testing.T) {
+	file := recorded(t, func(s *capture.Stream) { s.Sent([]byte("GET / HTTP/1.1\r\n\r\n")) })
+	status, out, errOut := urnic(t, bytes.NewReader(file), "dissect", "--summary", "--json", "-")
+	if status != 0 || strings.TrimSpace(out) != `{"connections":[]}` || errOut != "-: no iWARP connection in 4 packets, 1 TCP connections\n" {
+		t.Errorf("status %d, stdout %q, stderr %q", status, out, errOut)
+	}
+}
+
+func TestWhatCouldNotBeFollowedIsSaid(t *testing.T) {
+	b := plain(t, "rping-basic")
+	const header = 24
+	// Without the handshake and the start-up frames there is nothing to know it by.
+	at, packet := header, 0
+	for ; packet < 6; packet++ {
+		at += 16 + int(b[at+8]) + int(b[at+9])<<8
+	}
+	midway := append(append([]byte(nil), b[:header]...), b[at:]...)
+	_, _, errOut := urnic(t, bytes.NewReader(midway), "dissect", "-")
+	if !strings.Contains(errOut, "no iWARP connection") || !strings.Contains(errOut, "began before the capture did") {
+		t.Errorf("in mid-stream: %q", errOut)
+	}
+	unknown := append([]byte(nil), b...)
+	unknown[20] = 147
+	if _, _, errOut = urnic(t, bytes.NewReader(unknown), "dissect", "-"); !strings.Contains(errOut, "link type that is not known") {
+		t.Errorf("of an unknown link type: %q", errOut)
+	}
+	fragment := append([]byte(nil), b...)
+	fragment[header+16+14+6] |= 0x20
+	if _, _, errOut = urnic(t, bytes.NewReader(fragment), "dissect", "-"); !strings.Contains(errOut, "1 IP fragments") {
+		t.Errorf("with a fragment: %q", errOut)
+	}
+}
+
+// failingWriter fails at once.
+type failingWriter struct{}
+
+var errFull = errors.New("no space left on device")
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errFull }
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, args := range [][]string{{}, {"--summary"}, {"--summary", "--json"}} {
+		var errOut bytes.Buffer
+		if status := run(t.Context(), append([]string{"dissect", golden + "nfs41.pcap.gz"}, args...), nil, failingWriter{}, &errOut); status != 1 {
+			t.Errorf("%v: status %d", args, status)
+		}
+		if !strings.Contains(errOut.String(), errFull.Error()) || strings.Count(errOut.String(), "\n") != 1 {
+			t.Errorf("%v: stderr %q", args, errOut.String())
+		}
+	}
+}
+
+func TestInterruptEndsDissect(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errOut bytes.Buffer
+	if status := run(ctx, []string{"dissect", golden + "nfs3.pcap.gz", "missing.pcap"}, nil, &out, &errOut); status != 1 || strings.Contains(errOut.String(), "missing") {
+		t.Errorf("status %d, stderr %q", status, errOut.String())
+	}
+}
+
+func TestHelpHasExamples(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"dissect", "--help"}, {"version", "--help"}} {
+		status, out, _ := urnic(t, nil, args...)
+		if status != 0 || !strings.Contains(out, "Examples:\n  urnic ") {
+			t.Errorf("%v: status %d\n%s", args, status, out)
+		}
+	}
+	_, out, _ := urnic(t, nil, "dissect", "--help")
+	for _, key := range []string{"undecoded_bytes", "markers_client", "payload_bytes", "rule", "clause"} {
+		if !strings.Contains(out, `"`+key+`"`) {
+			t.Errorf("the help of dissect does not explain %q", key)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	status, out, _ := urnic(t, nil, "version")
+	if status != 0 || !strings.HasPrefix(out, "urnic ") || strings.Count(out, "\n") != 1 {
+		t.Errorf("status %d, %q", status, out)
+	}
+	for want, info := range map[string]*debug.BuildInfo{
+		"urnic (no build information)": nil,
+		"urnic (devel) go1":            {GoVersion: "go1"},
+		"urnic v1.2.3 abc go1": {
+			GoVersion: "go1", Main: debug.Module{Version: "v1.2.3"},
+			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "x"}},
+		},
+	} {
+		if got := version(info); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newRootCommand returns the command with all its subcommands.
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "urnic",
+		Short: "A userspace RNIC: RDMA over TCP (iWARP) without hardware",
+		Long: `urnic is a userspace RNIC. It speaks iWARP (RDMAP over DDP over MPA over TCP) with
+other urnics, with Linux siw and with hardware RNICs, and needs no RDMA hardware, no
+kernel module and no privileges.`,
+		Example: `  urnic dissect capture.pcap
+  urnic dissect --summary --json capture.pcap
+  urnic version`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true, // run prints them
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(
+		newDissectCommand(),
+		newVersionCommand(),
+	)
+	return root
+}
+
+// run executes urnic with args and returns its exit status: 0 only if what was
+// asked for holds. An error goes to stderr in one line.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(stderr, "urnic: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return 1
+	}
+	return 0
+}
