@@ -29,6 +29,7 @@ type Config struct {
 // A Stream is an RDMAP stream over an LLP. One goroutine at a time may transmit
 // (Transmit and the LLP's sending methods) while another one receives (Receive,
 // Discard). Fail, MayRead, Stats and Abort may be called from anywhere.
+// It takes for granted that nothing leaves before the LLP's Flush.
 type Stream struct {
 	cfg     Config
 	ulp     Handler
