@@ -62,6 +62,11 @@ func (l *link) blame(status Status, cause error, match func(o *rdmap.Operation, 
 		msn++
 	}
 	for i := range s.begun {
+		if w := *s.queue.at(i); w.status != StatusSuccess { // another one came first
+			return
+		}
+	}
+	for i := range s.begun {
 		w := *s.queue.at(i)
 		if !w.op.isRead() || w.state == done {
 			continue
