@@ -111,7 +111,10 @@ func TestSegmentsAfterAnErrorAreDropped(t *testing.T) {
 			n := uint64(0)
 			for _, b := range [][]byte{
 				untagged(0, 1, 0, true, "good"), tagged(tag, 0, true, "good"), tagged(tag, 0, true, ""),
-				untagged(0, 9, 0, true, "bad"), tagged(0, 0, true, "bad"), {}, {0xFF}, bad,
+				untagged(0, 9, 0, true, "bad"), tagged(0, 0, true, "bad"),
+				{},
+				{0xFF},
+				bad,
 			} {
 				for _, order := range []uint64{n, 0, 1, n + 2, 1 << 40} {
 					l.llpA.Inject(b, order)

@@ -11,9 +11,10 @@ const (
 	// Version is the DDP version of RFC 5041.
 	Version = 1
 
-	// TaggedHeaderLen and UntaggedHeaderLen are the lengths of the two DDP
-	// headers in octets (RFC 5041 §4.2, §4.3).
-	TaggedHeaderLen   = 14
+	// TaggedHeaderLen is the length of the header of a segment that targets a
+	// Tagged Buffer, in octets (RFC 5041 §4.2).
+	TaggedHeaderLen = 14
+	// UntaggedHeaderLen is that of one that targets an Untagged Buffer (§4.3).
 	UntaggedHeaderLen = 18
 
 	controlTagged   = 0x80

@@ -221,13 +221,13 @@ func TestMULPDUChangeAffectsOnlyLaterMessages(t *testing.T) {
 		send(t, &src, &next)
 
 		var lengths []int
-		var data string
+		var data strings.Builder
 		for i, b := range l.segments {
 			if i < len(before) && string(b) != before[i] {
 				t.Errorf("segment %d was changed after it had been posted", i)
 			}
 			lengths = append(lengths, len(b))
-			data += string(parse(t, b).Payload)
+			data.Write(parse(t, b).Payload)
 		}
 		var want []int
 		for left := 5000 - 2*(1000-headerLen); left > 0; left -= 500 - headerLen {
@@ -237,7 +237,7 @@ func TestMULPDUChangeAffectsOnlyLaterMessages(t *testing.T) {
 		if !slices.Equal(lengths, want) {
 			t.Errorf("segments of %d octets were posted; want %d", lengths, want)
 		}
-		if data != text(5000)+text(2100) {
+		if data.String() != text(5000)+text(2100) {
 			t.Error("the segments don't carry the two messages")
 		}
 	})

@@ -172,7 +172,7 @@ func (l *LLP) Inject(data []byte, order uint64) {
 // Discard implements ddp.LLP.
 func (l *LLP) Discard() error {
 	for {
-		if err := l.Receive(func([]byte, uint64) {}); err == io.EOF {
+		if err := l.Receive(func([]byte, uint64) {}); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
