@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -605,4 +606,10 @@ func plainReply(req *mpa.Frame) mpa.Frame {
 		f.PrivateData, _ = e.AppendBinary(nil)
 	}
 	return f
+}
+
+// wantReset wants the stream to end by a reset, with nothing more from the side.
+func (h *peer) wantReset() {
+	h.Helper()
+	h.wantEnd(syscall.ECONNRESET)
 }
