@@ -82,11 +82,12 @@ func (w *Writer) distinct(l, r netip.AddrPort) (_, _ netip.AddrPort) {
 	return l, r
 }
 
-// Sent records that the local side sent the pieces, joined: one TCP segment,
-// or several if an IP packet can't hold them.
+// Sent records that the local side sends the pieces, joined: one TCP segment,
+// or several if an IP packet can't hold them. It is best called before the
+// network gets the octets: afterwards, what they cause may be recorded first.
 func (s *Stream) Sent(pieces ...[]byte) { s.data(local, pieces) }
 
-// Received records that the remote side sent the pieces.
+// Received records that the pieces came from the remote side.
 func (s *Stream) Received(pieces ...[]byte) { s.data(remote, pieces) }
 
 func (s *Stream) data(from int, pieces [][]byte) {

@@ -228,6 +228,7 @@ func (m *Startup) take(from Side, f *mpa.Frame) {
 	m.Markers[from] = f.Markers
 	m.Private[from] = len(f.ULPData())
 	m.Enhanced = f.Enhanced
+	m.IRD, m.ORD, m.P2P, m.RTR = 0, 0, false, 0 // this frame counts
 	if from == Server {
 		m.Rejected = f.Rejected
 	}

@@ -239,6 +239,17 @@ func TestSummaryOfARequestAlone(t *testing.T) {
 	}
 }
 
+// A Reply that is not enhanced settles none of what the Request asked for.
+func TestSummaryOfAPlainReply(t *testing.T) {
+	sc := newScript(t)
+	sc.frame(enhancedFrame(false, p2p(mpa.RTRAll)))
+	sc.frame(mpa.Frame{Reply: true, Revision: 2})
+	sc.close()
+	if m := sc.end().only(t).MPA; m != (Startup{Seen: [2]bool{true, true}, Revision: 2}) {
+		t.Errorf("%+v", m)
+	}
+}
+
 // MPA may start late, and who opened the TCP connection may be the Responder
 // (RFC 5044 §7.1.3).
 func TestMPAStartsBehindStreamingMode(t *testing.T) {
