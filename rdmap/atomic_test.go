@@ -105,34 +105,6 @@ func TestUnalignedAtomicTerminates(t *testing.T) {
 			p.wantTerminate(0x0207)
 		})
 	}
-	t.Run("after another registration", func(t *testing.T) {
-		// Aligned when the request came, not any more when its turn came.
-		s, p := withPeer(t, Config{IRD: 1})
-		mem := make([]byte, 64)
-		e, err := s.table.Allocate(s.domain, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		register := func(at int) {
-			if err := e.FastRegister(stag.Memory{Mem: mem[at:], Base: base, Access: stag.LocalWrite | stag.RemoteAtomic}, e.STag().Key()+1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		register(0)
-		tag := e.STag()
-		p.push(atomicRequest(AtomicRequest{STag: tag, TO: base, AddSwap: 1}))
-		s.receiveAll()
-		for {
-			if err := s.table.Invalidate(e.STag(), s.scope); err != nil {
-				t.Fatal(err)
-			}
-			if register(4); e.STag() == tag { // the key has come round
-				break
-			}
-		}
-		p.settle()
-		p.wantTerminate(0x0207)
-	})
 }
 
 func TestUnknownAtomicCodeTerminates(t *testing.T) {
@@ -160,6 +132,7 @@ func TestAtomicResponseThatIsNotInTurnTerminates(t *testing.T) {
 		{"nothing is outstanding", nil, func(uint32) ddp.Segment { return atomicResponse(1, 0) }, 0x1202},
 		{"only a Read is outstanding", []*Operation{readOf(1, 2, 3, 4, 0)}, func(uint32) ddp.Segment { return atomicResponse(1, 0) }, 0x1202},
 		{"a Read is in turn", []*Operation{readOf(1, 2, 3, 4, 0), addOf(1, 8, 1)}, func(first uint32) ddp.Segment { return atomicResponse(first, 0) }, 0x0206},
+		{"a Read is in turn, whatever the identifier", []*Operation{readOf(1, 2, 3, 4, 0), addOf(1, 8, 1)}, func(first uint32) ddp.Segment { return atomicResponse(first-1, 0) }, 0x0206},
 		{"to a request that never was", []*Operation{addOf(1, 8, 1)}, func(first uint32) ddp.Segment { return atomicResponse(first+1, 0) }, 0x0206},
 		{"to the second request", []*Operation{addOf(1, 8, 1), addOf(1, 8, 1)}, func(first uint32) ddp.Segment { return atomicResponse(first+1, 0) }, 0x0206},
 		{"too short", []*Operation{addOf(1, 8, 1)}, func(uint32) ddp.Segment { return untagged(OpAtomicResponse, make([]byte, 11)) }, 0x02FF},

@@ -213,7 +213,9 @@ func TestTerminateCarriesWhatFigure10Says(t *testing.T) {
 		{"remote operation, no message", Error{Code: CodeStreamCatastrophic}, 0, 4},
 		{"DDP", Error{Code: TermCode(ddp.CodeInvalidSTag.TermWord()), Header: header(true), SegmentLen: 78}, 0xC0, 4 + 2 + 14},
 		{"DDP local catastrophic", Error{Code: TermCode(ddp.CodeLocalCatastrophic.TermWord()), SegmentLen: 3}, 0, 4},
+		{"DDP, on a Read Request", Error{Code: 0x1101, Header: header(false), SegmentLen: 46, RDMAHeader: read}, 0xC0, 4 + 2 + 18},
 		{"MPA", Error{Code: 0x2002, Header: header(true), SegmentLen: 20}, 0, 4},
+		{"LLP, of another error type", Error{Code: 0x2102, Header: header(true), SegmentLen: 20}, 0, 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			term := tt.err.Terminate()
@@ -245,6 +247,23 @@ func TestTerminateFromSIWIsUnderstood(t *testing.T) {
 	}
 	if got, _ := term.AppendBinary(nil); !bytes.Equal(got, wire) {
 		t.Errorf("encoded %x; want %x", got, wire)
+	}
+}
+
+func TestReservedHeaderControlBitsAreIgnored(t *testing.T) {
+	for hdrct := range byte(0x20) { // 0x03 and 0x07 are siw's, but not without the headers
+		wire := []byte{0x02, 0x07, hdrct, 0xFF}
+		term, err := ParseTerminate(wire)
+		if err != nil || term.M() || term.D() || term.R() || term.SIWLayout() {
+			t.Errorf("%#02x: parsed %+v, %v", hdrct, term, err)
+		}
+		if got, _ := term.AppendBinary(nil); !bytes.Equal(got, wire) {
+			t.Errorf("encoded %x; want %x", got, wire)
+		}
+	}
+	wire := append([]byte{0x02, 0x07, 0xDF, 0xFF, 0, 20}, header(true)...)
+	if term, err := ParseTerminate(wire); err != nil || !term.M() || !term.D() || term.R() || term.SegmentLen != 20 {
+		t.Errorf("parsed %+v, %v", term, err)
 	}
 }
 

@@ -154,7 +154,8 @@ func (d *depths) sinkOf(h *ddp.TaggedHeader, n int) (found, any bool) {
 			continue
 		}
 		any = true
-		if o.SinkSTag == h.STag && h.TO >= o.SinkTO && h.TO-o.SinkTO <= o.Length && uint64(n) <= o.Length-(h.TO-o.SinkTO) {
+		off := h.TO - o.SinkTO // huge if the segment begins before the sink
+		if o.SinkSTag == h.STag && off <= o.Length && uint64(n) <= o.Length-off {
 			return true, true
 		}
 	}

@@ -1,8 +1,10 @@
 package rdmap
 
 import (
+	"bytes"
 	"testing"
 
+	"urnic/ddp"
 	"urnic/ddp/ddptest"
 	"urnic/pd"
 	"urnic/stag"
@@ -136,6 +138,60 @@ func TestAtomicWhoseRegionIsClosedTerminates(t *testing.T) {
 	}
 	p.settle()
 	p.wantTerminate(0x0100)
+}
+
+// Between a request and its response the region may have become another one of
+// the same STag: the checks are made again.
+func TestRequestIsCheckedAgainWhenItsTurnComes(t *testing.T) {
+	read := func(tag stag.STag) ddp.Segment {
+		return readRequest(ReadRequest{SinkSTag: 1, SinkTO: 2, Size: 16, SrcSTag: tag, SrcTO: base})
+	}
+	add := func(tag stag.STag) ddp.Segment { return atomicRequest(AtomicRequest{STag: tag, TO: base, AddSwap: 1}) }
+	for _, tt := range []struct {
+		name    string
+		request func(stag.STag) ddp.Segment
+		then    func(m *stag.Memory)
+		want    TermCode
+	}{
+		{"Read, missing right", read, func(m *stag.Memory) { m.Access &^= stag.RemoteRead }, 0x0102},
+		{"Read, another stream's", read, func(m *stag.Memory) { m.Stream = 99 }, 0x0103},
+		{"Read, out of bounds", read, func(m *stag.Memory) { m.Mem = m.Mem[:15] }, 0x0101},
+		{"atomic, missing right", add, func(m *stag.Memory) { m.Access &^= stag.RemoteAtomic }, 0x0102},
+		{"atomic, out of bounds", add, func(m *stag.Memory) { m.Base++ }, 0x0101},
+		{"atomic, unaligned", add, func(m *stag.Memory) { m.Mem = m.Mem[4:] }, 0x0207},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, p := withPeer(t, Config{IRD: 1})
+			e, err := s.table.Allocate(s.domain, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := stag.Memory{Mem: make([]byte, 64), Base: base, Access: sourceRights}
+			register := func() {
+				if err := e.FastRegister(m, e.STag().Key()+1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			register()
+			tag := e.STag()
+			p.push(tt.request(tag))
+			s.receiveAll()
+			tt.then(&m)
+			for again := false; !again; again = e.STag() == tag { // the key has come round
+				if err := s.table.Invalidate(e.STag(), stag.Scope{Domain: s.domain, Stream: 99}); err != nil {
+					t.Fatal(err)
+				}
+				register()
+			}
+			p.settle()
+			if term := p.terminate(); term.Code != tt.want || !term.D() {
+				t.Errorf("Terminate %v; want %v", &term, tt.want)
+			}
+			if !bytes.Equal(m.Mem, make([]byte, len(m.Mem))) {
+				t.Errorf("the region holds %x", m.Mem)
+			}
+		})
+	}
 }
 
 // A request in several segments is one that no good peer sends; what Terminate

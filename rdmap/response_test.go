@@ -38,6 +38,7 @@ func TestReadResponseThatIsNotInTurnTerminates(t *testing.T) {
 		}, 0x1101, "....xxxx............"},
 		{"before the sink", func(p *peer, tag, _ stag.STag) { p.send(response(tag, sinkTO-8, 32)) }, 0x1101, "...................."},
 		{"behind the sink", func(p *peer, tag, _ stag.STag) { p.send(response(tag, sinkTO+32, 8)) }, 0x1101, "...................."},
+		{"far behind the sink", func(p *peer, tag, _ stag.STag) { p.send(response(tag, sinkTO+40, 8)) }, 0x1101, "...................."},
 		{"beyond the region", func(p *peer, tag, _ stag.STag) { p.send(response(tag, base+152, 16)) }, 0x1101, "...................."},
 		{"TO wraps", func(p *peer, tag, _ stag.STag) { p.send(response(tag, 1<<64-8, 32)) }, 0x1101, "...................."},
 		{"a gap", func(p *peer, tag, _ stag.STag) {
@@ -75,6 +76,54 @@ func TestReadResponseThatIsNotInTurnTerminates(t *testing.T) {
 			}
 			if !bytes.Equal(another.mem, make([]byte, 160)) || len(s.completed) != 0 {
 				t.Errorf("completed %v; the other region holds %x", s.completed, another.mem)
+			}
+		})
+	}
+}
+
+// What comes would be right for another Read that is outstanding.
+func TestReadResponseOfALaterReadTerminates(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ops  func(a, b region) []*Operation
+		seg  func(a, b region) ddp.Segment
+		want TermCode
+	}{
+		{
+			"at the same TO of another STag",
+			func(a, b region) []*Operation {
+				return []*Operation{readOf(1, 2, a.tag, base, 8), readOf(1, 2, b.tag, base, 8)}
+			},
+			func(a, b region) ddp.Segment { return tagged(OpReadResponse, b.tag, base, make([]byte, 8)) }, 0x1101,
+		}, {
+			"longer than the first, at the same place",
+			func(a, b region) []*Operation {
+				return []*Operation{readOf(1, 2, a.tag, base, 8), readOf(1, 2, a.tag, base, 32)}
+			},
+			func(a, b region) ddp.Segment { return tagged(OpReadResponse, a.tag, base, make([]byte, 32)) }, 0x1101,
+		}, {
+			"where an atomic is in turn",
+			func(a, b region) []*Operation { return []*Operation{addOf(1, 8, 1), readOf(1, 2, a.tag, base, 8)} },
+			func(a, b region) ddp.Segment { return tagged(OpReadResponse, a.tag, base, make([]byte, 8)) }, 0x0206,
+		}, {
+			"of no octets, where an atomic is in turn",
+			func(a, b region) []*Operation { return []*Operation{addOf(1, 8, 1), readOf(1, 2, a.tag, base, 0)} },
+			func(a, b region) ddp.Segment { return tagged(OpReadResponse, a.tag, base, nil) }, 0x0206,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, p := withPeer(t, Config{ORD: 2})
+			a, b := s.memory(32, stag.LocalWrite), s.memory(32, stag.LocalWrite)
+			ops := tt.ops(a, b)
+			s.submit(ops...)
+			p.settle()
+			for _, o := range ops {
+				p.next(o.Op)
+			}
+			p.send(tt.seg(a, b))
+			p.wantTerminate(tt.want)
+			if len(s.completed) != 0 {
+				t.Errorf("completed %v", s.completed)
 			}
 		})
 	}

@@ -29,6 +29,7 @@ type side struct {
 
 	onNext       func() // called by each Next, if not nil
 	refuse       error  // what Deliver and Completed return
+	unplaceable  error  // what receive buffers return
 	unready      bool   // do not heed MayRead
 	submitted    []*Operation
 	failed       []*Operation
@@ -244,6 +245,9 @@ func (s *side) ReceiveBuffer(ahead uint32, immediate bool) ddp.Buffer {
 	if i >= len(s.buffers) {
 		return nil
 	}
+	if s.unplaceable != nil {
+		return brokenBuffer{sliceBuffer(s.buffers[i]), s.unplaceable}
+	}
 	if immediate {
 		for len(s.immediate) <= i {
 			s.immediate = append(s.immediate, Immediate{})
@@ -284,6 +288,14 @@ func (b sliceBuffer) Place(off uint32, p []byte) error {
 	copy(b[off:][:len(p):len(b)-int(off)], p)
 	return nil
 }
+
+// A brokenBuffer takes nothing.
+type brokenBuffer struct {
+	sliceBuffer
+	err error
+}
+
+func (b brokenBuffer) Place(uint32, []byte) error { return b.err }
 
 // payload is payload in one stable piece.
 type payload []byte

@@ -121,7 +121,7 @@ func (r *receiver) Buffer(h *ddp.UntaggedHeader, ahead uint32) ddp.Buffer {
 		}
 	case QueueTerminate:
 		// "MUST guarantee placement of a single Terminate Message": RFC 5040 §5.4
-		if ahead == 0 && !in.terminated {
+		if ahead == 0 {
 			return &in.terminate
 		}
 	case QueueAtomicResponse:

@@ -3,6 +3,8 @@ package rdmap
 import (
 	"bytes"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -65,4 +67,28 @@ func TestEveryOperationPasses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestFailAndTheRestMayBeCalledFromAnywhere(t *testing.T) {
+	onPair(t, ddptest.Options{}, Config{IRD: 2, ORD: 2}, func(t *testing.T, a, b *side) {
+		there, here := b.memory(64, stag.RemoteRead), a.memory(64, stag.LocalWrite)
+		for range 100 {
+			a.submit(readOf(there.tag, base, here.tag, base, 64))
+		}
+		var first atomic.Int32
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				_, _, _ = a.stream.Stats(), a.stream.MayRead(), a.stream.Outstanding()+a.stream.Answering()
+				if a.stream.Fail(&Error{Code: CodeStreamCatastrophic}) {
+					first.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		if first.Load() != 1 || b.terms != 1 || !a.stream.Ended() || !b.stream.Ended() {
+			t.Errorf("%d errors were the first; %d Terminates came", first.Load(), b.terms)
+		}
+	})
 }

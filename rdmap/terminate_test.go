@@ -51,6 +51,10 @@ func failures(r func(s *side) region) []failure {
 			s.refuse = errors.New("no")
 			p.send(untagged(OpSend, []byte("some")))
 		}, 0x0207},
+		{"0207 error of the ULP's buffer", func(s *side, p *peer) {
+			s.unplaceable = errors.New("no")
+			p.send(untagged(OpSend, []byte("some")))
+		}, 0x0207},
 		{"0208 error of the ULP with a code", func(s *side, p *peer) {
 			s.refuse = fmt.Errorf("no: %w", &Error{Code: CodeGlobalCatastrophic})
 			p.send(untagged(OpSend, []byte("some")))
