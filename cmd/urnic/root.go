@@ -17,7 +17,11 @@ func newRootCommand() *cobra.Command {
 		Long: `urnic is a userspace RNIC. It speaks iWARP (RDMAP over DDP over MPA over TCP) with
 other urnics, with Linux siw and with hardware RNICs, and needs no RDMA hardware, no
 kernel module and no privileges.`,
-		Example: `  urnic dissect capture.pcap
+		Example: `  urnic demo
+  urnic devinfo
+  urnic rping -s
+  urnic rping -c -a 127.0.0.1 -C 10 -v -V
+  urnic dissect capture.pcap
   urnic dissect --summary --json capture.pcap
   urnic version`,
 		Args:          cobra.NoArgs,
@@ -26,6 +30,9 @@ kernel module and no privileges.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
+		newDemoCommand(),
+		newDevinfoCommand(),
+		newRpingCommand(),
 		newDissectCommand(),
 		newVersionCommand(),
 	)

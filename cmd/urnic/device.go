@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"urnic/mpa"
+	"urnic/rnic"
+)
+
+// deviceFlags are the flags of every subcommand that opens a device.
+type deviceFlags struct {
+	pcap     string
+	trace    bool
+	logLevel string
+
+	crc      string
+	markers  bool
+	revision uint8
+	mulpdu   int
+}
+
+// add adds what all of those subcommands have.
+func (d *deviceFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&d.pcap, "pcap", "", "record all that passes in this `FILE` (pcapng; - is standard output)")
+	f.BoolVar(&d.trace, "trace", false, "print each message to standard error")
+	f.StringVar(&d.logLevel, "log-level", "error", "what to log to standard error: debug, info, warn or error")
+}
+
+// addMPA adds the flags that shape the connection.
+func (d *deviceFlags) addMPA(f *pflag.FlagSet) {
+	f.StringVar(&d.crc, "crc", "prefer", "CRC32c `POLICY`: prefer, require or off")
+	f.BoolVar(&d.markers, "markers", false, "ask the peer for MPA markers")
+	f.Uint8Var(&d.revision, "mpa-revision", 0, "pin the MPA revision, 1 or 2 (0: negotiate)")
+	f.IntVar(&d.mulpdu, "mulpdu", 0, "largest ULPDU in octets, up to 64768, for peers that take more than a TCP segment (0: one segment)")
+}
+
+// mpaConfig returns the template for connections.
+func (d *deviceFlags) mpaConfig() (mpa.Config, error) {
+	cfg := mpa.Config{Markers: d.markers, Revision: d.revision, MULPDU: d.mulpdu}
+	if d.crc == "" {
+		return cfg, nil
+	}
+	var err error
+	cfg.CRC, err = mpa.ParseCRCPolicy(d.crc)
+	return cfg, err
+}
+
+// A device is an rnic.Device with what the flags attach to it.
+type device struct {
+	*rnic.Device
+	close []func() error
+}
+
+// config returns the configuration that the flags ask for, but for the
+// recording.
+func (d *deviceFlags) config(stderr io.Writer) (cfg rnic.Config, err error) {
+	if cfg.MPA, err = d.mpaConfig(); err != nil {
+		return cfg, err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
+		return cfg, fmt.Errorf("--log-level %s: say debug, info, warn or error", d.logLevel)
+	}
+	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	if d.trace {
+		var mu sync.Mutex
+		cfg.Trace = func(t rnic.Trace) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(stderr, "%s QP %d %v\n", t.Device, t.QPN, t.Trace)
+		}
+	}
+	return cfg, nil
+}
+
+// open opens a device as the flags want it.
+func (d *deviceFlags) open(network rnic.Network, stdout, stderr io.Writer) (*device, error) {
+	cfg, err := d.config(stderr)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Network = network
+	dev := &device{}
+	if cfg.Record, err = d.record(dev, stdout); err != nil {
+		return nil, err
+	}
+	if dev.Device, err = rnic.Open(cfg); err != nil {
+		return nil, errors.Join(err, dev.closeFiles())
+	}
+	return dev, nil
+}
+
+func (d *deviceFlags) record(dev *device, stdout io.Writer) (io.Writer, error) {
+	switch d.pcap {
+	case "":
+		return nil, nil
+	case "-":
+		return stdout, nil
+	}
+	f, err := os.Create(d.pcap)
+	if err != nil {
+		return nil, fmt.Errorf("--pcap: %w", err)
+	}
+	dev.close = append(dev.close, f.Close)
+	return f, nil
+}
+
+func (d *device) closeFiles() error {
+	var errs []error
+	for _, c := range d.close {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes the device and the recording.
+func (d *device) Close() error { return errors.Join(d.Device.Close(), d.closeFiles()) }
+
+// A boundNetwork dials from one local address.
+type boundNetwork struct{ local net.IP }
+
+func (n boundNetwork) Dial(ctx context.Context, address string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: n.local}}
+	return d.DialContext(ctx, "tcp", address)
+}
+
+func (boundNetwork) Listen(ctx context.Context, address string) (net.Listener, error) {
+	var c net.ListenConfig
+	return c.Listen(ctx, "tcp", address)
+}
