@@ -95,6 +95,13 @@ type Config struct {
 	ReplyTimeout     time.Duration // an Initiator's wait for the Reply; 0: the default
 	FirstFPDUTimeout time.Duration // a Responder's wait for the RTR of the peer-to-peer model; 0: the default
 
+	// Settle makes an Initiator wait that long after the Reply, or until the
+	// Responder has sent something, before it sends its first FPDU. Zero stands
+	// for not at all. Linux siw wants it: an FPDU that comes before it has
+	// turned its socket over from start-up to full operation is not noticed
+	// until another one comes.
+	Settle time.Duration
+
 	Recorder Recorder // sees all frames and FPDUs, if not nil
 }
 
@@ -102,7 +109,9 @@ type Config struct {
 const DefaultEMSS = 1448
 
 // A Recorder sees what passes, in order and in the pieces that it was made of:
-// a frame or an FPDU a call. It must be quick, must not keep the pieces, and
+// a frame or an FPDU a call. What is sent is shown when the stream is about to
+// be given it, so that an answer comes later; the stream may fail in the midst of
+// it. A Recorder must be quick, must not keep the pieces, and
 // must be safe for concurrent use by the two directions.
 type Recorder interface {
 	Sent(pieces ...[]byte)

@@ -32,9 +32,9 @@ type Conn struct {
 	out      batch
 	in       intake
 
-	opened    chan struct{} // closed when the peer's first FPDU is in
+	opened    chan struct{} // closed when FPDUs may be sent
 	openOnce  sync.Once
-	firstFPDU *time.Timer // bounds the wait for it, or nil
+	firstFPDU *time.Timer // bounds the wait for that, or ends it; or nil
 
 	closeOnce sync.Once
 	closeErr  error
@@ -59,6 +59,9 @@ func newConn(conn net.Conn, cfg *Config, p Params, early []byte) *Conn {
 	c.in.init(early)
 	c.measure()
 	switch {
+	case p.Role == Initiator && cfg.Settle > 0:
+		c.firstFPDU = time.AfterFunc(math.MaxInt64, c.open)
+		c.firstFPDU.Reset(cfg.Settle) // only now, as the function reads firstFPDU
 	case p.Role == Initiator:
 		c.open()
 	case p.PeerToPeer: // the RTR follows the Reply at once; without it, an Initiator may take its time
@@ -74,7 +77,7 @@ func newConn(conn net.Conn, cfg *Config, p Params, early []byte) *Conn {
 	return c
 }
 
-// open lets FPDUs out: the first FPDU of the peer has come, or need not.
+// open lets FPDUs out: the first FPDU of the peer has come, or need not any more.
 func (c *Conn) open() {
 	c.openOnce.Do(func() {
 		close(c.opened)
@@ -82,6 +85,18 @@ func (c *Conn) open() {
 			c.firstFPDU.Stop()
 		}
 	})
+}
+
+// MaySend reports whether FPDUs may be sent. A Responder may not before it has
+// received the Initiator's first one (RFC 5044 §7.1.2 rule 4): until then, what
+// is posted waits.
+func (c *Conn) MaySend() bool {
+	select {
+	case <-c.opened:
+		return true
+	default:
+		return false
+	}
 }
 
 // Params returns what start-up has settled.

@@ -3,6 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
 	"sync"
 )
 
@@ -30,13 +31,7 @@ type batch struct {
 	flushes  int
 	posted   uint64 // octets since the beginning
 	accepted uint64
-	fpdus    []recorded // not yet recorded; only with a Recorder
-}
-
-// A recorded FPDU lies in the arena and ends at a place in the stream.
-type recorded struct {
-	fpdu []byte
-	end  uint64
+	fpdus    [][]byte // in the arena, not yet recorded; only with a Recorder
 }
 
 // fits reports whether an FPDU can be added that copies and refers to so much.
@@ -134,7 +129,7 @@ func (c *Conn) Post(header []byte, payload [][]byte, stable bool) (bool, error) 
 	c.out.posted += uint64(total)
 	if c.recorder != nil {
 		last := c.out.pieces[len(c.out.pieces)-1]
-		c.out.fpdus = append(c.out.fpdus, recorded{last[len(last)-total:], c.out.posted})
+		c.out.fpdus = append(c.out.fpdus, last[len(last)-total:])
 	}
 	return true, nil
 }
@@ -184,7 +179,8 @@ func (c *Conn) Accepted() uint64 { return c.out.accepted }
 // until it can do at least something.
 //
 // A Responder holds everything back until it has received the Initiator's
-// first FPDU (RFC 5044 §7.1.2 rule 4).
+// first FPDU (RFC 5044 §7.1.2 rule 4), an Initiator for the time of
+// Config.Settle.
 func (c *Conn) Flush(wait bool) (bool, error) {
 	if c.out.octets == 0 {
 		return true, nil
@@ -198,16 +194,17 @@ func (c *Conn) Flush(wait bool) (bool, error) {
 		select {
 		case <-c.opened:
 		case <-c.done:
+			return false, c.failure(net.ErrClosed)
 		}
 	}
 	if c.out.flushes++; c.out.flushes%measureEvery == 0 {
 		c.measure()
 	}
+	c.record()
 	for c.out.octets > 0 {
 		n, err := c.stream.Writev(c.out.pieces[c.out.written:], wait)
 		wait = false // something is done
 		c.out.wrote(n)
-		c.recordSent()
 		if err != nil {
 			return false, c.failure(err)
 		}
@@ -219,15 +216,12 @@ func (c *Conn) Flush(wait bool) (bool, error) {
 	return true, nil
 }
 
-// recordSent records the FPDUs that are out wholly.
-func (c *Conn) recordSent() {
-	if c.recorder == nil {
-		return
+// record records what the stream is about to be given. Afterwards the peer's
+// answer could be recorded first.
+func (c *Conn) record() {
+	for i, fpdu := range c.out.fpdus {
+		c.recorder.Sent(fpdu)
+		c.out.fpdus[i] = nil
 	}
-	n := 0
-	for n < len(c.out.fpdus) && c.out.fpdus[n].end <= c.out.accepted {
-		c.recorder.Sent(c.out.fpdus[n].fpdu)
-		n++
-	}
-	c.out.fpdus = append(c.out.fpdus[:0], c.out.fpdus[n:]...)
+	c.out.fpdus = c.out.fpdus[:0]
 }
