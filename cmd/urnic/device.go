@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -26,6 +27,7 @@ type deviceFlags struct {
 	markers  bool
 	revision uint8
 	mulpdu   int
+	settle   time.Duration
 }
 
 // add adds what all of those subcommands have.
@@ -40,12 +42,13 @@ func (d *deviceFlags) addMPA(f *pflag.FlagSet) {
 	f.StringVar(&d.crc, "crc", "prefer", "CRC32c `POLICY`: prefer, require or off")
 	f.BoolVar(&d.markers, "markers", false, "ask the peer for MPA markers")
 	f.Uint8Var(&d.revision, "mpa-revision", 0, "pin the MPA revision, 1 or 2 (0: negotiate)")
+	f.DurationVar(&d.settle, "settle", 10*time.Millisecond, "how long a client waits before its first FPDU: Linux siw may lose one that comes at once")
 	f.IntVar(&d.mulpdu, "mulpdu", 0, "largest ULPDU in octets, up to 64768, for peers that take more than a TCP segment (0: one segment)")
 }
 
 // mpaConfig returns the template for connections.
 func (d *deviceFlags) mpaConfig() (mpa.Config, error) {
-	cfg := mpa.Config{Markers: d.markers, Revision: d.revision, MULPDU: d.mulpdu}
+	cfg := mpa.Config{Markers: d.markers, Revision: d.revision, MULPDU: d.mulpdu, Settle: d.settle}
 	if d.crc == "" {
 		return cfg, nil
 	}
