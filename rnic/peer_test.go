@@ -613,3 +613,33 @@ func (h *peer) wantReset() {
 	h.Helper()
 	h.wantEnd(syscall.ECONNRESET)
 }
+
+// want2 returns the side's next two segments, in the order of the opcodes that
+// they must have.
+func (h *peer) want2(a, b rdmap.Opcode) [2]ddp.Segment {
+	h.Helper()
+	var got [2]ddp.Segment
+	for range got {
+		seg, err := h.next()
+		switch {
+		case err == nil && opcodeOf(seg) == a:
+			got[0] = seg
+		case err == nil && opcodeOf(seg) == b:
+			got[1] = seg
+		default:
+			h.Fatalf("the side sent %v %v, %v; want %v and %v", opcodeOf(seg), seg, err, a, b)
+		}
+	}
+	return got
+}
+
+// terminate returns the side's Terminate, whatever it says, which must be the
+// next message.
+func (h *peer) terminate() rdmap.Terminate {
+	h.Helper()
+	t, err := rdmap.ParseTerminate(h.want(rdmap.OpTerminate).Payload)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return t
+}

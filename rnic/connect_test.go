@@ -1,0 +1,789 @@
+package rnic_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"urnic/internal/simnet"
+	"urnic/mpa"
+	"urnic/pd"
+	"urnic/rdmap"
+	"urnic/rnic"
+	"urnic/rnic/rnictest"
+)
+
+// exchange sends one message each way, from the initiator first.
+func (w *world) exchange(a, b *rnictest.Side) {
+	w.Helper()
+	for _, way := range [][2]*rnictest.Side{{a, b}, {b, a}} {
+		from, to := way[0], way[1]
+		buf := make([]byte, 3000)
+		to.Recv(w, rnic.RecvWR{ID: 71, SGL: []rnic.SGE{to.Register(w, buf, rnic.LocalWrite).SGE(0, 3000)}})
+		from.Send(w, rnic.SendWR{ID: 72, Op: rnic.OpSend, SGL: []rnic.SGE{from.Register(w, pattern(3000, 9), 0).SGE(0, 3000)}})
+		rnictest.Want(w, from.SendCQ, 72)
+		rnictest.Want(w, to.RecvCQ, 71)
+		if !bytes.Equal(buf, pattern(3000, 9)) {
+			w.Error("the message differs")
+		}
+	}
+}
+
+func TestPrivateDataReachesTheOtherULP(t *testing.T) {
+	for _, revision := range []uint8{mpa.Revision1, mpa.Revision2} {
+		limit := 512
+		if revision == mpa.Revision2 {
+			limit = 508
+		}
+		for _, n := range []int{0, 1, limit, limit + 1} {
+			t.Run(fmt.Sprintf("revision %d, %d octets", revision, n), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					a, b := w.side(), w.side()
+					cfg := &mpa.Config{Revision: revision}
+					toB, toA := pattern(n, 1), pattern(n, 2)
+					errA, errB := w.tryConnect(a, b, rnic.ConnParam{PrivateData: toB, MPA: cfg}, rnic.ConnParam{PrivateData: toA, MPA: cfg})
+					if n > limit {
+						var e *mpa.ConfigError
+						if !errors.As(errA, &e) {
+							w.Errorf("%v; want a ConfigError", errA)
+						}
+						wantState(w, a.QP, rnic.Idle)
+						return
+					}
+					if errA != nil || errB != nil {
+						w.Fatal(errA, errB)
+					}
+					pA, _ := a.QP.Params()
+					pB, _ := b.QP.Params()
+					if !bytes.Equal(pA.PrivateData, toA) || !bytes.Equal(pB.PrivateData, toB) {
+						w.Errorf("A got %d octets of private data, B %d", len(pA.PrivateData), len(pB.PrivateData))
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestRejectTellsTheULPTheReason(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.side(), w.side()
+		l, err := b.Device.Listen(w.Context(), ":0")
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer l.Close()
+		for _, reason := range []string{"", "not today", strings.Repeat("x", 508), strings.Repeat("x", 509)} {
+			rejected := make(chan error, 1)
+			go func() {
+				r, err := l.Accept(w.Context())
+				if err == nil {
+					err = r.Reject(w.Context(), []byte(reason))
+				}
+				rejected <- err
+			}()
+			err := a.QP.Connect(w.Context(), l.Addr().String(), rnic.ConnParam{})
+			rejectErr := <-rejected
+			var refused *mpa.RejectedError
+			if len(reason) > 508 {
+				var e *mpa.ConfigError
+				if !errors.As(rejectErr, &e) || err == nil {
+					w.Errorf("a reason of %d octets: %v, and the initiator: %v", len(reason), rejectErr, err)
+				}
+			} else if rejectErr != nil || !errors.As(err, &refused) || string(refused.PrivateData) != reason {
+				w.Errorf("a reason of %d octets: %v, and the initiator: %v", len(reason), rejectErr, err)
+			}
+			wantState(w, a.QP, rnic.Idle)
+		}
+		// Nothing is left of it, and the queue pair can be connected.
+		w.connect(a, b)
+		w.exchange(a, b)
+		if c := b.Device.Counters(); c.Rejected != 3 || c.Accepted != 1 {
+			w.Errorf("counters %+v", c)
+		}
+		if c := a.Device.Counters(); c.Failed != 4 || c.Connected != 1 {
+			w.Errorf("counters %+v", c)
+		}
+	})
+}
+
+func TestConnectToNobodyIsRefused(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		err := s.QP.Connect(w.Context(), "192.0.2.2:9", rnic.ConnParam{})
+		var op *rnic.OpError
+		if !errors.Is(err, syscall.ECONNREFUSED) || !errors.As(err, &op) || !strings.Contains(err.Error(), "192.0.2.2:9") {
+			w.Errorf("%v", err)
+		}
+		wantState(w, s.QP, rnic.Idle)
+		if s.Device.Held(pd.InboundReads) != 0 || s.Device.Held(pd.OutboundReads) != 0 {
+			w.Error("reads are held for no connection")
+		}
+	})
+}
+
+func TestConnectOverIPv4AndIPv6(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		t.Run(address, func(t *testing.T) {
+			p := overTCP(t, address)
+			(&world{TB: t}).exchange(p.A, p.B)
+			if err := p.A.QP.Disconnect(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	s := tcpSide(t, "A")
+	if err := s.QP.Connect(context.Background(), "127.0.0.1:1", rnic.ConnParam{}); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a port where nobody listens: %v", err)
+	}
+}
+
+func TestDepthsAreNegotiated(t *testing.T) {
+	const def = rnic.DefaultDepth
+	type depths struct{ ird, ord int }
+	for _, c := range []struct {
+		name                   string
+		a, b, wantA, wantB     depths
+		peerOfA, peerOfB       depths // what each is told of the other
+		revision               uint8
+		notNegotiated, atLimit bool
+	}{
+		{name: "defaults", wantA: depths{def, def}, wantB: depths{def, def}, peerOfA: depths{def, def}, peerOfB: depths{def, def}},
+		{
+			name: "the responder takes less", a: depths{10, 10}, b: depths{4, 3},
+			wantA: depths{10, 4}, wantB: depths{4, 3}, peerOfA: depths{4, 3}, peerOfB: depths{10, 10},
+		},
+		{
+			name: "the initiator takes less", a: depths{2, 3}, b: depths{10, 10},
+			wantA: depths{2, 3}, wantB: depths{3, 2}, peerOfA: depths{3, 2}, peerOfB: depths{2, 3},
+		},
+		{
+			name: "none", a: depths{-1, -1}, b: depths{-1, -1},
+			wantA: depths{0, 0}, wantB: depths{0, 0}, peerOfA: depths{0, 0}, peerOfB: depths{0, 0}, notNegotiated: true,
+		},
+		{
+			name: "one way only", a: depths{-1, 5}, b: depths{5, -1},
+			wantA: depths{0, 5}, wantB: depths{5, 0}, peerOfA: depths{5, 0}, peerOfB: depths{0, 5},
+		},
+		{
+			name: "more than a device has", a: depths{9999, 9999}, b: depths{9999, 9999},
+			wantA: depths{128, 128}, wantB: depths{128, 128}, peerOfA: depths{128, 128}, peerOfB: depths{128, 128},
+		},
+		{
+			name: "revision 1 leaves it to the ULP", a: depths{7, 8}, b: depths{9, 10}, revision: 1,
+			wantA: depths{7, 8}, wantB: depths{9, 10},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				a, b := w.side(), w.side()
+				cfg := &mpa.Config{Revision: c.revision}
+				w.connect(a, b, rnic.ConnParam{IRD: c.a.ird, ORD: c.a.ord, MPA: cfg}, rnic.ConnParam{IRD: c.b.ird, ORD: c.b.ord, MPA: cfg})
+				for s, want := range map[*rnictest.Side][2]depths{a: {c.wantA, c.peerOfA}, b: {c.wantB, c.peerOfB}} {
+					p, _ := s.QP.Params()
+					if got := (depths{int(p.IRD), int(p.ORD)}); got != want[0] {
+						w.Errorf("%v has %+v; want %+v", p.Role, got, want[0])
+					}
+					if got := (depths{int(p.PeerIRD), int(p.PeerORD)}); got != want[1] {
+						w.Errorf("%v is told %+v; want %+v", p.Role, got, want[1])
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestNegotiatedDepthsBoundTheReadsOutstanding(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		h, connected := w.responder(s, rnic.ConnParam{ORD: 5}, func(f *mpa.Frame) {
+			f.PrivateData, _ = mpa.Enhanced{IRD: 2, ORD: 1}.AppendBinary(nil)
+		})
+		if err := <-connected; err != nil {
+			w.Fatal(err)
+		}
+		for id := range uint64(4) {
+			s.Send(w, rnic.SendWR{ID: id, Op: rnic.OpRead})
+		}
+		h.want(rdmap.OpReadRequest)
+		h.want(rdmap.OpReadRequest)
+		h.quiet()
+		h.send(taggedSeg(rdmap.OpReadResponse, 0, 0, nil))
+		h.want(rdmap.OpReadRequest)
+		h.quiet()
+	})
+}
+
+func TestMinORDRejectsInitiatorsThatTakeFewer(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.side(), w.side()
+		errA, errB := w.tryConnect(a, b, rnic.ConnParam{IRD: 3}, rnic.ConnParam{MinORD: 4})
+		var rejected *mpa.RejectedError
+		if !errors.As(errA, &rejected) || !rejected.Enhanced || rejected.ORD != 4 {
+			w.Errorf("the initiator learns %v; want that 4 are needed", errA)
+		}
+		var e *mpa.Error
+		if !errors.As(errB, &e) || e.Code != mpa.CodeInsufficientIRD {
+			w.Errorf("Accept: %v", errB)
+		}
+		wantState(w, b.QP, rnic.Idle)
+		w.connect(a, b, rnic.ConnParam{IRD: 4}, rnic.ConnParam{MinORD: 4})
+	})
+}
+
+func TestInsufficientIRDSendsTerminate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		h, connected := w.responder(s, rnic.ConnParam{IRD: 3}, func(f *mpa.Frame) {
+			f.PrivateData, _ = mpa.Enhanced{IRD: 3, ORD: 4}.AppendBinary(nil)
+		})
+		h.wantBare(mpaCode(mpa.CodeInsufficientIRD))
+		h.close()
+		var e *mpa.Error
+		if err := <-connected; !errors.As(err, &e) || e.Code != mpa.CodeInsufficientIRD {
+			w.Errorf("Connect: %v", err)
+		}
+		wantState(w, s.QP, rnic.Idle)
+	})
+}
+
+func TestNoCommonRTRSendsTerminate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		h, connected := w.responder(s, rnic.ConnParam{MPA: &mpa.Config{PeerToPeer: true, RTR: mpa.RTRWrite}}, func(f *mpa.Frame) {
+			f.PrivateData, _ = mpa.Enhanced{PeerToPeer: true, RTR: mpa.RTRSend | mpa.RTRRead, IRD: 3, ORD: 3}.AppendBinary(nil)
+		})
+		h.wantBare(mpaCode(mpa.CodeNoMatchingRTR))
+		h.close()
+		var e *mpa.Error
+		if err := <-connected; !errors.As(err, &e) || e.Code != mpa.CodeNoMatchingRTR {
+			w.Errorf("Connect: %v", err)
+		}
+		wantState(w, s.QP, rnic.Idle)
+	})
+}
+
+// hooks is a network that tells when something is done on the streams that are
+// dialled.
+type hooks struct {
+	*simnet.Network
+	call func(when string)
+}
+
+func (n *hooks) Dial(ctx context.Context, address string) (net.Conn, error) {
+	n.call("before dialling")
+	c, err := n.Network.Dial(ctx, address)
+	n.call("after dialling")
+	if err != nil {
+		return nil, err
+	}
+	return &hookedConn{c.(*simnet.Conn), n.call}, nil
+}
+
+// hookedConn tells of what start-up does.
+type hookedConn struct {
+	*simnet.Conn
+	call func(when string)
+}
+
+func (c *hookedConn) Read(b []byte) (int, error) {
+	c.call("before reading the Reply")
+	n, err := c.Conn.Read(b)
+	c.call("after reading the Reply")
+	return n, err
+}
+
+func (c *hookedConn) Write(b []byte) (int, error) {
+	c.call("before writing the Request")
+	n, err := c.Conn.Write(b)
+	c.call("after writing the Request")
+	return n, err
+}
+
+func TestLocalStartupErrorSendsTerminate(t *testing.T) {
+	// The queue pair is closed when the Reply is in, but full operation has not
+	// begun.
+	inWorld(t, func(w *world) {
+		var s *rnictest.Side
+		network := &hooks{Network: &w.Network}
+		network.call = func(when string) {
+			if when == "after reading the Reply" {
+				go func() { _ = s.QP.Close() }()
+				time.Sleep(1) // in a bubble, until all others wait
+			}
+		}
+		s = w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Network = network })
+		h, connected := w.responder(s, rnic.ConnParam{})
+		h.wantBare(mpaCode(mpa.CodeLocalCatastrophic))
+		if err := <-connected; !errors.Is(err, rnic.ErrClosed) {
+			w.Errorf("Connect: %v; want ErrClosed", err)
+		}
+	})
+}
+
+// The kinds of ready-to-receive indication, and the messages that they are.
+var rtrs = map[mpa.RTR]rdmap.Opcode{mpa.RTRSend: rdmap.OpSend, mpa.RTRWrite: rdmap.OpWrite, mpa.RTRRead: rdmap.OpReadRequest}
+
+func TestRTRIsTheFirstFPDU(t *testing.T) {
+	for kind, op := range rtrs {
+		t.Run("as initiator, "+kind.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				s := w.side()
+				s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpImmediate}) // before there is a connection
+				h, connected := w.responder(s, rnic.ConnParam{MPA: &mpa.Config{PeerToPeer: true}}, func(f *mpa.Frame) {
+					f.PrivateData, _ = mpa.Enhanced{PeerToPeer: true, RTR: kind, IRD: 1, ORD: 1}.AppendBinary(nil)
+				})
+				if err := <-connected; err != nil {
+					w.Fatal(err)
+				}
+				rtr := h.want(op)
+				if op == rdmap.OpReadRequest {
+					if r, err := rdmap.ParseReadRequest(rtr.Payload); err != nil || r.Size != 0 {
+						w.Errorf("the RTR is %v, %v; want an empty Read", r, err)
+					}
+				} else if len(rtr.Payload) != 0 {
+					w.Errorf("the RTR has %d octets", len(rtr.Payload))
+				}
+				h.want(rdmap.OpImmediate)
+				wantCompletions(w, s.SendCQ, result{1, ok}) // and none of the RTR
+				if op == rdmap.OpReadRequest {
+					h.send(taggedSeg(rdmap.OpReadResponse, 0, 0, nil))
+				}
+				wantState(w, s.QP, rnic.RTS)
+				wantCompletions(w, s.SendCQ)
+			})
+		})
+		t.Run("as responder, "+kind.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				s := w.side()
+				s.Recv(w, rnic.RecvWR{ID: 1})
+				s.Send(w, rnic.SendWR{ID: 2, Op: rnic.OpSend})
+				h := w.peerOf(s, rnic.ConnParam{}, enhanced(mpa.Enhanced{PeerToPeer: true, RTR: kind, IRD: 1, ORD: 1}))
+				h.quiet() // until the RTR is there
+				switch kind {
+				case mpa.RTRSend:
+					h.send(sendSeg(""))
+				case mpa.RTRWrite:
+					h.send(writeSeg(rnic.Remote{}, nil))
+				default:
+					h.send(readSeg(rdmap.ReadRequest{SinkSTag: 0x42, SinkTO: 43}))
+					if seg := h.want2(rdmap.OpSend, rdmap.OpReadResponse)[1]; len(seg.Payload) != 0 || seg.Tagged.STag != 0x42 || seg.Tagged.TO != 43 {
+						w.Errorf("the Response to the RTR is %v with %d octets", seg, len(seg.Payload))
+					}
+				}
+				if kind != mpa.RTRRead {
+					h.want(rdmap.OpSend)
+				}
+				wantCompletions(w, s.SendCQ, result{2, ok})
+				wantCompletions(w, s.RecvCQ) // the RTR consumes no receive
+				h.send(sendSeg(""))
+				wantCompletions(w, s.RecvCQ, result{1, ok})
+			})
+		})
+	}
+}
+
+func TestOtherMessageInPlaceOfTheRTRTerminates(t *testing.T) {
+	for name, seg := range map[string]func(h *peer) []byte{
+		"Send with data":  func(h *peer) []byte { return h.fpdu(sendSeg("data")) },
+		"other RTR":       func(h *peer) []byte { return h.fpdu(writeSeg(rnic.Remote{}, nil)) },
+		"Read with data":  func(h *peer) []byte { return h.fpdu(readSeg(rdmap.ReadRequest{Size: 1})) },
+		"Send with event": func(h *peer) []byte { return h.fpdu(untaggedSeg(rdmap.OpSendSE, nil)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				s := w.side()
+				s.Recv(w, rnic.RecvWR{ID: 1})
+				h := w.peerOf(s, rnic.ConnParam{IRD: 1}, enhanced(mpa.Enhanced{PeerToPeer: true, RTR: mpa.RTRSend, ORD: 1}))
+				h.write(seg(h))
+				term := h.terminate()
+				if term.Code != mpaCode(mpa.CodeLocalCatastrophic) && term.Code.Layer() != rdmap.LayerDDP {
+					w.Errorf("Terminate %v", &term)
+				}
+				h.close()
+				wantState(w, s.QP, rnic.Error)
+				wantCompletions(w, s.RecvCQ, result{1, flushed})
+			})
+		})
+	}
+}
+
+func TestRTRKindsBetweenTwoDevices(t *testing.T) {
+	for kindA := range mpa.RTRAll + 1 {
+		for kindB := range mpa.RTRAll + 1 {
+			inWorld(t, func(w *world) {
+				a, b := w.side(), w.side()
+				b.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpSend}) // either side may send first
+				a.Recv(w, rnic.RecvWR{ID: 2})
+				errA, errB := w.tryConnect(a, b,
+					rnic.ConnParam{MPA: &mpa.Config{PeerToPeer: true, RTR: kindA}, IRD: -1, ORD: -1},
+					rnic.ConnParam{MPA: &mpa.Config{RTR: kindB}, IRD: -1, ORD: -1})
+				common := kindA & kindB
+				if kindA == 0 || kindB == 0 { // all
+					common = kindA | kindB
+				}
+				if kindA|kindB == 0 {
+					common = mpa.RTRAll
+				}
+				if errB != nil || (errA == nil) != (common != 0) {
+					w.Fatalf("%v and %v: %v, %v", kindA, kindB, errA, errB)
+				}
+				if common == 0 {
+					wantState(w, b.QP, rnic.Error)
+					if code, byPeer := termCode(b.QP.Err()); code != mpaCode(mpa.CodeNoMatchingRTR) || !byPeer {
+						w.Errorf("%v and %v: the responder learns %v", kindA, kindB, b.QP.Err())
+					}
+					return
+				}
+				p, _ := a.QP.Params()
+				if !p.PeerToPeer || p.RTR&common == 0 {
+					w.Errorf("%v and %v: %v was chosen", kindA, kindB, p.RTR)
+				}
+				rnictest.Want(w, b.SendCQ, 1)
+				rnictest.Want(w, a.RecvCQ, 2)
+				w.exchange(a, b)
+				if err := a.QP.Disconnect(w.Context()); err != nil {
+					w.Errorf("%v and %v: %v", kindA, kindB, err)
+				}
+			})
+		}
+	}
+}
+
+func TestResponderThatKnowsOnlyRevision1IsAskedAgain(t *testing.T) {
+	for name, answer := range map[string]func(h *peer, f *mpa.Frame){
+		"it closes":                     func(h *peer, _ *mpa.Frame) { h.close() },
+		"it answers with revision 1":    func(h *peer, _ *mpa.Frame) { h.frame(&mpa.Frame{Reply: true, Revision: 1}) },
+		"it answers, and rejects, that": func(h *peer, _ *mpa.Frame) { h.frame(&mpa.Frame{Reply: true, Revision: 1, Rejected: true}) },
+	} {
+		for _, p2p := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, peer to peer: %v", name, p2p), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					s := w.side()
+					l, err := w.Listen(w.Context(), ":0")
+					if err != nil {
+						w.Fatal(err)
+					}
+					defer l.Close()
+					connected := make(chan error, 1)
+					go func() {
+						connected <- s.QP.Connect(w.Context(), l.Addr().String(), rnic.ConnParam{MPA: &mpa.Config{PeerToPeer: p2p}})
+					}()
+					next := func() (*peer, mpa.Frame) {
+						c, err := l.Accept()
+						if err != nil {
+							w.Fatal(err)
+						}
+						h := newPeer(w, c)
+						return h, h.readFrame()
+					}
+					h, f := next()
+					if f.Revision != 2 || !f.Enhanced {
+						w.Errorf("the first Request is %v", &f)
+					}
+					answer(h, &f)
+					if p2p { // revision 1 has no such thing
+						if err := <-connected; err == nil {
+							w.Error("it was connected")
+						}
+						return
+					}
+					h, f = next()
+					if f.Revision != 1 || f.Enhanced {
+						w.Errorf("the second Request is %v", &f)
+					}
+					h.frame(&mpa.Frame{Reply: true, Revision: 1, PrivateData: []byte("hello")})
+					if err := <-connected; err != nil {
+						w.Fatal(err)
+					}
+					if p, _ := s.QP.Params(); p.Revision != 1 || p.ORD != rnic.DefaultDepth || string(p.PrivateData) != "hello" {
+						w.Errorf("parameters %+v", p)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestCRCAndMarkersAreUsedAsEitherSideWants(t *testing.T) {
+	policies := []mpa.CRCPolicy{mpa.CRCPrefer, mpa.CRCRequire, mpa.CRCOff}
+	for i := range 36 {
+		cfgA := &mpa.Config{CRC: policies[i%3], Markers: i/9%2 > 0}
+		cfgB := &mpa.Config{CRC: policies[i/3%3], Markers: i/18 > 0}
+		inWorld(t, func(w *world) {
+			a, b := w.side(), w.side()
+			errA, errB := w.tryConnect(a, b, rnic.ConnParam{MPA: cfgA}, rnic.ConnParam{MPA: cfgB})
+			if cfgA.CRC == mpa.CRCRequire && cfgB.CRC == mpa.CRCOff {
+				if errA == nil {
+					w.Error("an initiator that requires CRCs was connected to a responder that does not ask for them")
+				}
+				return
+			}
+			if errA != nil || errB != nil {
+				w.Fatal(errA, errB)
+			}
+			pA, _ := a.QP.Params()
+			pB, _ := b.QP.Params()
+			wantCRC := cfgA.CRC != mpa.CRCOff || cfgB.CRC != mpa.CRCOff
+			if pA.CRC != wantCRC || pB.CRC != wantCRC || pA.SendMarkers != cfgB.Markers || pB.SendMarkers != cfgA.Markers || pA.RecvMarkers != cfgA.Markers {
+				w.Errorf("%+v and %+v: %+v and %+v", cfgA, cfgB, pA, pB)
+			}
+			w.exchange(a, b)
+		})
+	}
+}
+
+func TestStartupCanBeEndedAtEveryPoint(t *testing.T) {
+	points := []string{
+		"before dialling", "after dialling", "before writing the Request", "after writing the Request",
+		"before reading the Reply", "after reading the Reply",
+	}
+	ends := map[string]struct {
+		do   func(s *rnictest.Side, cancel func())
+		want error
+	}{
+		"context": {func(_ *rnictest.Side, cancel func()) { cancel() }, context.Canceled},
+		"Abort":   {func(s *rnictest.Side, _ func()) { s.QP.Abort() }, rnic.ErrAborted},
+		"Close":   {func(s *rnictest.Side, _ func()) { _ = s.QP.Close() }, rnic.ErrClosed},
+		"device":  {func(s *rnictest.Side, _ func()) { _ = s.Device.Close() }, rnic.ErrClosed},
+	}
+	for name, end := range ends {
+		for _, point := range points {
+			t.Run(name+" "+point, func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					ctx, cancel := context.WithCancel(context.Background())
+					defer cancel()
+					var a *rnictest.Side
+					done := make(chan bool)
+					network := &hooks{Network: &w.Network}
+					network.call = func(when string) {
+						if when == point {
+							go func() {
+								end.do(a, cancel)
+								close(done)
+							}()
+							time.Sleep(1) // in a bubble, until all others wait
+						}
+					}
+					a = w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Network = network })
+					a.Recv(w, rnic.RecvWR{ID: 1})
+					b := w.side()
+					l, err := b.Device.Listen(w.Context(), ":0")
+					if err != nil {
+						w.Fatal(err)
+					}
+					go func() {
+						for {
+							r, err := l.Accept(w.Context())
+							if err != nil {
+								return
+							}
+							_ = r.Accept(w.Context(), b.QP, rnic.ConnParam{})
+						}
+					}()
+					start := time.Now()
+					err = a.QP.Connect(ctx, l.Addr().String(), rnic.ConnParam{})
+					<-done
+					if d := time.Since(start); d > rnic.DefaultCloseTimeout {
+						w.Errorf("it took %v", d)
+					}
+					// When the Reply is in, it is a matter of luck whether there is a
+					// stream to be ended.
+					if !errors.Is(err, end.want) && !(err == nil && point == "after reading the Reply") {
+						w.Errorf("Connect: %v; want %v", err, end.want)
+					}
+					if err != nil && name == "context" {
+						wantState(w, a.QP, rnic.Idle)
+						wantCompletions(w, a.RecvCQ) // what is posted waits for the next connection
+					} else if name != "context" {
+						wantState(w, a.QP, rnic.Error)
+						wantCompletions(w, a.RecvCQ, result{1, flushed})
+					}
+					_ = a.QP.Close()
+					_ = l.Close()
+					time.Sleep(time.Minute) // the other side has noticed as well
+					if s := b.QP.State(); s == rnic.RTS {
+						w.Errorf("the responder is in state %v", s)
+					}
+					if n := b.Device.Held(pd.HalfOpen); n != 0 {
+						w.Errorf("%d half-open connections are held", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestTerminateOfAStartupTakesNoLongerThanItMay(t *testing.T) {
+	// The peer never closes.
+	refuse := func(f *mpa.Frame) { f.PrivateData, _ = mpa.Enhanced{IRD: 3, ORD: 99}.AppendBinary(nil) }
+	inWorld(t, func(w *world) {
+		s := w.side()
+		start := time.Now()
+		h, connected := w.responder(s, rnic.ConnParam{}, refuse)
+		h.wantTerminate(mpaCode(mpa.CodeInsufficientIRD))
+		<-connected
+		if d := time.Since(start); d != rnic.DefaultCloseTimeout {
+			w.Errorf("it took %v; want the CloseTimeout", d)
+		}
+	})
+	inWorld(t, func(w *world) {
+		s := w.side()
+		start := time.Now()
+		h, connected := w.responder(s, rnic.ConnParam{}, refuse)
+		h.wantTerminate(mpaCode(mpa.CodeInsufficientIRD))
+		s.QP.Abort()
+		<-connected
+		if d := time.Since(start); d != 0 {
+			w.Errorf("with Abort, it took %v", d)
+		}
+	})
+}
+
+func TestQueuePairMakesOneConnectionAtATime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		l, err := w.Listen(w.Context(), ":0")
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer l.Close()
+		connected := make(chan error, 1)
+		ctx, cancel := context.WithCancel(w.Context())
+		go func() { connected <- s.QP.Connect(ctx, l.Addr().String(), rnic.ConnParam{}) }()
+		synctest.Wait()
+		if err := s.QP.Connect(w.Context(), l.Addr().String(), rnic.ConnParam{}); !errors.Is(err, rnic.ErrNotIdle) {
+			w.Errorf("second Connect: %v", err)
+		}
+		if err, _ := acceptOnto(w, s); !errors.Is(err, rnic.ErrNotIdle) {
+			w.Errorf("Accept meanwhile: %v", err)
+		}
+		if err := s.QP.Disconnect(w.Context()); !errors.Is(err, rnic.ErrNoStream) {
+			w.Errorf("Disconnect meanwhile: %v", err)
+		}
+		cancel()
+		if err := <-connected; !errors.Is(err, context.Canceled) {
+			w.Errorf("first Connect: %v", err)
+		}
+	})
+}
+
+func TestReadsOfAConnectionCountAgainstTheQuota(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) {
+			cfg.DomainLimits = pd.Limits{pd.InboundReads: 10, pd.OutboundReads: 20}
+		})
+		for _, p := range []rnic.ConnParam{{IRD: 11, ORD: 1}, {IRD: 10, ORD: 21}} {
+			var limit *pd.LimitError
+			if err := s.QP.Connect(w.Context(), "192.0.2.2:9", p); !errors.As(err, &limit) {
+				w.Errorf("%+v: %v; want a LimitError", p, err)
+			}
+			if err, _ := acceptWith(w, s, p); !errors.As(err, &limit) {
+				w.Errorf("%+v: %v; want a LimitError", p, err)
+			}
+		}
+		b := w.side()
+		w.connect(s, b, rnic.ConnParam{IRD: 10, ORD: 20})
+		if s.Device.Held(pd.InboundReads) != 10 || s.Device.Held(pd.OutboundReads) != 20 {
+			w.Error("the reads of the connection are not held")
+		}
+		s.QP.Abort()
+		if s.Device.Held(pd.InboundReads) != 0 || s.Device.Held(pd.OutboundReads) != 0 {
+			w.Error("the reads of a connection that has ended are held")
+		}
+	})
+}
+
+// acceptWith makes a request arrive at a side and accepts it with parameters.
+func acceptWith(w *world, s *rnictest.Side, p rnic.ConnParam) (error, *peer) {
+	w.Helper()
+	l, accepted := w.accept(s, p)
+	defer l.Close()
+	h := w.dial(l.Addr().String())
+	h.frame(&plainRequest)
+	return <-accepted, h
+}
+
+func TestRequestIsAnsweredOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s, foreign := w.side(), w.side()
+		l, err := s.Device.Listen(w.Context(), ":0")
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer l.Close()
+		h := w.dial(l.Addr().String())
+		f := plainRequest
+		f.PrivateData = []byte("ask")
+		h.frame(&f)
+		r, err := l.Accept(w.Context())
+		if err != nil {
+			w.Fatal(err)
+		}
+		if string(r.PrivateData()) != "ask" || r.MPA().Frame.Revision != 1 || r.LocalAddr().String() != h.conn.RemoteAddr().String() || r.RemoteAddr().String() != h.conn.LocalAddr().String() {
+			w.Errorf("request %+v from %v to %v", r.MPA().Frame, r.RemoteAddr(), r.LocalAddr())
+		}
+		for _, q := range []*rnic.QP{nil, foreign.QP} {
+			if err := r.Accept(w.Context(), q, rnic.ConnParam{}); !errors.Is(err, rnic.ErrForeign) {
+				w.Errorf("Accept with a queue pair of another device: %v", err)
+			}
+		}
+		if err := r.Accept(w.Context(), s.QP, rnic.ConnParam{}); err != nil {
+			w.Fatal(err)
+		}
+		for verb, err := range map[string]error{"Accept": r.Accept(w.Context(), s.QP, rnic.ConnParam{}), "Reject": r.Reject(w.Context(), nil)} {
+			if err == nil {
+				w.Errorf("%s after Accept succeeded", verb)
+			}
+		}
+		if err := r.Close(); err != nil {
+			w.Errorf("Close after Accept: %v", err)
+		}
+		wantState(w, s.QP, rnic.RTS)
+		h.readFrame()
+		h.quiet()
+	})
+}
+
+func TestPeerThatClosesBeforeAcceptEndsTheStreamAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		l, err := s.Device.Listen(w.Context(), ":0")
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer l.Close()
+		h := w.dial(l.Addr().String())
+		h.frame(&plainRequest)
+		h.closeWrite()
+		r, err := l.Accept(w.Context())
+		if err != nil {
+			w.Fatal(err)
+		}
+		if err := r.Accept(w.Context(), s.QP, rnic.ConnParam{}); err != nil {
+			w.Fatal(err)
+		}
+		h.readFrame()
+		h.wantEnd(io.EOF)
+		wantState(w, s.QP, rnic.Idle)
+		// And one that has reset the connection.
+		h = w.dial(l.Addr().String())
+		h.frame(&plainRequest)
+		r, err = l.Accept(w.Context())
+		if err != nil {
+			w.Fatal(err)
+		}
+		h.reset()
+		if err := r.Accept(w.Context(), s.QP, rnic.ConnParam{}); err == nil {
+			w.Error("Accept of a connection that is reset succeeded")
+		}
+		wantState(w, s.QP, rnic.Idle)
+	})
+}
