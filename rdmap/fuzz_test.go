@@ -21,8 +21,8 @@ const (
 	swapped = 0x20 // the segment comes after the next one
 )
 
-// secret is what memory holds that the peer must not see; the memory that it
-// may read holds other octets.
+// secret is what memory holds until the peer places something there, which is
+// never this. Memory that the peer may read holds other octets.
 const secret = 0xA5
 
 // A plot is memory of a side with a margin on both ends.
@@ -87,11 +87,32 @@ func newHostile(t *testing.T) *hostile {
 	h.plots[plotWritten].open, h.plots[plotAtomic].open = [2]int{0, 64}, [2]int{0, 64}
 	h.plots[plotSink].open = [2]int{sinkFrom, sinkTo}
 	s.post(40, 16, 64)
+	for _, b := range s.buffers {
+		copy(b, bytes.Repeat([]byte{secret}, len(b)))
+		s.immediate = append(s.immediate, Immediate(bytes.Repeat([]byte{secret}, ImmediateLen)))
+	}
+	s.onDeliver = func(d Delivery) {
+		if content := s.contents[len(s.contents)-1]; bytes.IndexByte(content, secret) >= 0 {
+			t.Fatalf("%+v has octets that nobody sent: %x", d, content)
+		}
+	}
+	s.onDone = func(o *Operation) {
+		if o.Length > 0 && bytes.IndexByte(h.plots[plotSink].mem[sinkFrom:sinkFrom+o.Length], secret) >= 0 {
+			t.Fatalf("a Read is complete without all of its octets: %x", h.plots[plotSink].mem)
+		}
+	}
 	return h
 }
 
 // inject sends the octets of a segment, or holds them back.
 func (h *hostile) inject(b []byte, flags byte) {
+	if seg, err := ddp.ParseSegment(b); err == nil && (seg.Control.Tagged() || seg.Untagged.QN == QueueSend) {
+		for i, v := range seg.Payload {
+			if v == secret {
+				seg.Payload[i] = 0
+			}
+		}
+	}
 	if flags&swapped != 0 && h.held == nil {
 		h.held = b
 		return
@@ -146,7 +167,11 @@ func (h *hostile) do(in, rest []byte) []byte {
 		_ = s.table.Invalidate(target.tag, s.scope)
 		return rest
 	case 10:
-		_, _ = s.stream.Transmit(s)
+		if a%2 == 0 {
+			_, _ = s.stream.Transmit(s)
+		} else {
+			s.receiveAll()
+		}
 		return rest
 	case 11:
 		s.stream.Fail(&Error{Code: TermCode(binary.BigEndian.Uint16(in[2:]))})
@@ -156,7 +181,7 @@ func (h *hostile) do(in, rest []byte) []byte {
 		return rest
 	default: // a segment of octets as they come
 		n := min(int(c)%80, len(rest))
-		h.inject(rest[:n], in[0])
+		h.inject(bytes.Clone(rest[:n]), in[0])
 		return rest[n:]
 	}
 	if in[0]&notLast != 0 {
@@ -230,8 +255,8 @@ func FuzzStream(f *testing.F) {
 			program = h.do(in, program[instructionLen:])
 			if in[0]&later == 0 {
 				h.settle()
-				h.check()
 			}
+			h.check()
 		}
 		h.settle()
 		h.check()
