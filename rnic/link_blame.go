@@ -41,12 +41,13 @@ func (l *link) blameRead(t *rdmap.Terminate) {
 func (l *link) blameSink(e *rdmap.Error) {
 	var access *stag.AccessError
 	seg, err := ddp.ParseSegment(e.Header)
-	h := seg.Tagged
+	h, n := seg.Tagged, uint64(e.SegmentLen-ddp.TaggedHeaderLen)
 	if err != nil || !errors.As(e, &access) || !seg.Control.Tagged() || rdmap.Control(h.RsvdULP).Opcode() != rdmap.OpReadResponse {
 		return
 	}
 	l.blame(StatusLocalProtection, access, func(o *rdmap.Operation, _ uint32) bool {
-		return o.Op == rdmap.OpReadRequest && o.SinkSTag == h.STag && h.TO-o.SinkTO < o.Length
+		at := h.TO - o.SinkTO
+		return o.Op == rdmap.OpReadRequest && o.SinkSTag == h.STag && at < o.Length && n <= o.Length-at // else it is the peer's fault
 	})
 }
 

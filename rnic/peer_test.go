@@ -153,10 +153,11 @@ type peer struct {
 	conn     net.Conn
 	framer   mpa.Framer
 	deframer mpa.Deframer
-	theirs   mpa.Frame // the side's Request or Reply
-	in       []byte    // received, and not yet taken
-	msn      [5]uint32 // of the last message sent, by queue
-	last     []byte    // the segment that was sent last
+	theirs   mpa.Frame     // the side's Request or Reply
+	in       []byte        // received, and not yet taken
+	msn      [5]uint32     // of the last message sent, by queue
+	last     []byte        // the segment that was sent last
+	pause    time.Duration // how long what it sends is on its way
 }
 
 // peerOf connects a peer to a side, as Initiator of an MPA connection.
@@ -315,6 +316,14 @@ func (h *peer) fpdu(seg ddp.Segment, changes ...change) []byte {
 func (h *peer) send(seg ddp.Segment, changes ...change) {
 	h.Helper()
 	h.write(h.fpdu(seg, changes...))
+	h.settle()
+}
+
+// settle lets the side react.
+func (h *peer) settle() {
+	if h.pause > 0 {
+		time.Sleep(h.pause)
+	}
 	synctest.Wait()
 }
 
@@ -450,7 +459,7 @@ func isTimeout(err error) bool {
 
 func (h *peer) close() {
 	_ = h.conn.Close()
-	synctest.Wait()
+	h.settle()
 }
 
 func (h *peer) closeWrite() {
@@ -458,12 +467,12 @@ func (h *peer) closeWrite() {
 	if err := h.conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 		h.Fatal(err)
 	}
-	synctest.Wait()
+	h.settle()
 }
 
 func (h *peer) reset() {
 	_ = h.conn.(interface{ Abort() error }).Abort()
-	synctest.Wait()
+	h.settle()
 }
 
 // The segments of a good peer, each a whole message.
