@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"urnic/ddp"
@@ -320,4 +321,60 @@ func FuzzParseTerminate(f *testing.F) {
 		}
 		_ = term.String()
 	})
+}
+
+// What siw sends for an error, by the captures of it, and what RFC 5040 has for
+// that error.
+func TestReasonOfATerminateFromSIWIsUnderstood(t *testing.T) {
+	for _, tt := range []struct {
+		code  TermCode
+		hdrct uint8
+		want  TermCode
+	}{
+		{0x1100, 0x03, 0x1100}, // Write with a bad STag
+		{0x1101, 0x03, 0x1101}, // out of bounds
+		{0x1000, 0x07, 0x0100}, // Read with a bad STag
+		{0x1001, 0x07, 0x0101},
+		{0x2102, 0x03, 0x1202}, // no receive posted
+		{0x2007, 0x03, 0x0207}, // more Reads than IRD
+		{0x0202, 0x00, 0x2002}, // bad CRC, without headers
+		{0x2106, 0x00, 0x1206}, // DDP version
+		{0x2002, 0x00, 0x2002}, // by an RNIC that keeps the RFC
+		{0x1202, 0xC0, 0x1202},
+		{0x1000, 0x00, 0x1000},
+		{0x0142, 0x00, 0x0142}, // defined neither way
+	} {
+		term := Terminate{Code: tt.code, HdrCt: tt.hdrct}
+		if tt.hdrct != 0 {
+			term.DDPHeader = header(true)
+		}
+		if got := term.Reason(); got != tt.want {
+			t.Errorf("0x%04x with HdrCt 0x%02x means %v; want %v", uint16(tt.code), tt.hdrct, got, tt.want)
+		}
+		if s := term.String(); (tt.want != tt.code) != strings.Contains(s, "siw") {
+			t.Errorf("%q", s)
+		}
+	}
+}
+
+// The codes that RFC 5040 Figure 9, RFC 5041 §7.2 and RFC 6581 §8 define.
+func TestDefinedTerminateCodes(t *testing.T) {
+	known := map[TermCode]bool{}
+	for c := range TermCode(0x100) {
+		known[c] = true // local catastrophic: any code
+	}
+	for _, c := range []TermCode{
+		0x0100, 0x0101, 0x0102, 0x0103, 0x0104, 0x0109, 0x01FF,
+		0x0205, 0x0206, 0x0207, 0x0208, 0x0209, 0x02FF,
+		0x1000, 0x1100, 0x1101, 0x1102, 0x1103, 0x1104,
+		0x1201, 0x1202, 0x1203, 0x1204, 0x1205, 0x1206,
+		0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007,
+	} {
+		known[c] = true
+	}
+	for c := range 1 << 16 {
+		if got := TermCode(c).Defined(); got != known[TermCode(c)] {
+			t.Errorf("0x%04x: %t", c, got)
+		}
+	}
 }

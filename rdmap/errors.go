@@ -1,6 +1,11 @@
 package rdmap
 
-import "fmt"
+import (
+	"fmt"
+
+	"urnic/ddp"
+	"urnic/mpa"
+)
 
 // A TermCode is the first two octets of a Terminate message: layer (4 bits),
 // error type (4 bits), error code (8 bits) (RFC 5040 §4.8). It names any error
@@ -47,6 +52,34 @@ func (c TermCode) Code() uint8 { return uint8(c) }
 // LocalCatastrophic reports whether c is a Local Catastrophic Error of RDMAP,
 // whose error code means nothing.
 func (c TermCode) LocalCatastrophic() bool { return c>>8 == 0 }
+
+// Defined reports whether c is one of the codes of RFC 5040 Figure 9, RFC 5041
+// §7.2, RFC 5044 §8 and RFC 6581 §8.
+func (c TermCode) Defined() bool {
+	code := c.Code()
+	switch uint16(c >> 8) {
+	case uint16(CodeLocalCatastrophic >> 8):
+		return true // "Any value in this field is acceptable"
+	case uint16(CodeInvalidSTag >> 8):
+		return code <= CodeTOWrap.Code() || code == CodeCannotInvalidate.Code() || code == CodeProtectionUnspecified.Code()
+	case uint16(CodeInvalidVersion >> 8):
+		return code >= CodeInvalidVersion.Code() && code <= CodeOperationCannotInvalidate.Code() || code == CodeOperationUnspecified.Code()
+	case ddp.CodeLocalCatastrophic.TermWord() >> 8:
+		return code == 0
+	case ddp.CodeInvalidSTag.TermWord() >> 8:
+		return code <= uint8(ddp.CodeTaggedVersion&0xFF)
+	case ddp.CodeInvalidQN.TermWord() >> 8:
+		return code >= uint8(ddp.CodeInvalidQN&0xFF) && code <= uint8(ddp.CodeUntaggedVersion&0xFF)
+	case mpa.CodeCRC.TermWord() >> 8:
+		return code >= uint8(mpa.CodeConnectionLost) && code <= uint8(mpa.CodeNoMatchingRTR)
+	}
+	return false
+}
+
+// swapped returns c with layer and error type in each other's place.
+func (c TermCode) swapped() TermCode {
+	return TermCode(c.EType())<<12 | TermCode(c.Layer())<<8 | TermCode(c.Code())
+}
 
 // String returns the layer and the RFC's words for the code.
 func (c TermCode) String() string {

@@ -58,6 +58,18 @@ func (t *Terminate) SIWLayout() bool {
 	return (t.HdrCt == siwHdrctMD || t.HdrCt == siwHdrctMDR) && len(t.DDPHeader) > 0
 }
 
+// Reason returns the code that the peer means. Linux siw writes the whole
+// Terminate Control field the other way round within its octets, so that layer
+// and error type change places too: where it is siw that speaks, by HdrCt or
+// because the code makes sense only then, Reason puts them right.
+func (t *Terminate) Reason() TermCode {
+	other := t.Code.swapped()
+	if t.SIWLayout() || t.HdrCt == 0 && !t.Code.Defined() && other.Defined() {
+		return other
+	}
+	return t.Code
+}
+
 // AppendBinary appends the wire form of t to b. It never fails.
 func (t *Terminate) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint16(b, uint16(t.Code)) // Layer(4) EType(4) Error Code(8)
@@ -130,7 +142,10 @@ func shortTerminate(n int) error {
 
 // String shows the message in one line.
 func (t *Terminate) String() string {
-	s := t.Code.String()
+	s := t.Reason().String()
+	if t.Reason() != t.Code {
+		s += fmt.Sprintf(" (sent as 0x%04x, as Linux siw does)", uint16(t.Code))
+	}
 	if t.D() {
 		if seg, err := ddp.ParseSegment(t.DDPHeader); err == nil {
 			if seg.Control.Tagged() {

@@ -408,25 +408,3 @@ func TestRuleOfFullOperationWithMarkers(t *testing.T) {
 		})
 	}
 }
-
-// The codes that RFC 5040 Figure 9, RFC 5041 §7.2 and RFC 6581 §8 define.
-func TestKnownTerminateCodes(t *testing.T) {
-	known := map[rdmap.TermCode]bool{}
-	for c := range rdmap.TermCode(0x100) {
-		known[c] = true // local catastrophic: any code
-	}
-	for _, c := range []rdmap.TermCode{
-		0x0100, 0x0101, 0x0102, 0x0103, 0x0104, 0x0109, 0x01FF,
-		0x0205, 0x0206, 0x0207, 0x0208, 0x0209, 0x02FF,
-		0x1000, 0x1100, 0x1101, 0x1102, 0x1103, 0x1104,
-		0x1201, 0x1202, 0x1203, 0x1204, 0x1205, 0x1206,
-		0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007,
-	} {
-		known[c] = true
-	}
-	for c := range 1 << 16 {
-		if got := knownTermCode(rdmap.TermCode(c)); got != known[rdmap.TermCode(c)] {
-			t.Errorf("0x%04x: %t", c, got)
-		}
-	}
-}

@@ -59,29 +59,6 @@ func (h *history) find(header []byte) (lengths []uint16, sure bool) {
 	return lengths, h.all
 }
 
-// knownTermCode reports whether a code is one of RFC 5040 Figure 9, RFC 5041
-// §7.2, or RFC 5044 §8 and RFC 6581 §8.
-func knownTermCode(c rdmap.TermCode) bool {
-	code := c.Code()
-	switch {
-	case c.LocalCatastrophic():
-		return true
-	case c.Layer() == rdmap.LayerRDMAP && c.EType() == 1:
-		return code <= 4 || code == 9 || code == 0xFF
-	case c.Layer() == rdmap.LayerRDMAP && c.EType() == 2:
-		return code >= 5 && code <= 9 || code == 0xFF
-	case c.Layer() == rdmap.LayerDDP && c.EType() == 0:
-		return code == 0
-	case c.Layer() == rdmap.LayerDDP && c.EType() == 1:
-		return code <= 4
-	case c.Layer() == rdmap.LayerDDP && c.EType() == 2:
-		return code >= 1 && code <= 6
-	case c.Layer() == rdmap.LayerLLP && c.EType() == 0:
-		return code >= 1 && code <= 7
-	}
-	return false
-}
-
 // terminate judges a Terminate message (RFC 5040 §4.8).
 func (s *stream) terminate(at capture.At, m *Message) {
 	f := s.f
@@ -92,7 +69,7 @@ func (s *stream) terminate(at capture.At, m *Message) {
 		return
 	}
 	m.Terminate = &t
-	if !knownTermCode(t.Code) {
+	if !t.Code.Defined() {
 		f.violate(ruleTermCode, s.id, at, "Terminate code 0x%04x is not defined", uint16(t.Code))
 	}
 	if t.SIWLayout() {
