@@ -51,7 +51,8 @@ type CQ struct {
 	overflow bool
 	closed   bool
 
-	users atomic.Int32 // work queues that complete here
+	users   atomic.Int32 // work queues that complete here
+	closing sync.Mutex   // held by Close
 }
 
 // A quota is the account that an object is charged to: the device's or a
@@ -82,6 +83,10 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 	case attr.Channel != nil && attr.Channel.isClosed():
 		return nil, d.fail(op, fmt.Errorf("the completion channel: %w", ErrClosed))
 	}
+	if err := d.begin(); err != nil {
+		return nil, d.fail(op, err)
+	}
+	defer d.end()
 	var q quota = d.manager
 	if attr.PD != nil {
 		q = attr.PD.domain
@@ -256,6 +261,8 @@ func (c *CQ) Resize(entries int) error {
 // Close gives the queue up, with the completions in it. It returns an *OpError
 // that wraps ErrBusy while queue pairs use it.
 func (c *CQ) Close() error {
+	c.closing.Lock()
+	defer c.closing.Unlock()
 	c.mu.Lock()
 	switch {
 	case c.closed:

@@ -112,6 +112,10 @@ type CompletionChannel struct {
 // CreateCompletionChannel returns a new completion channel, to be named in
 // CQAttr.
 func (d *Device) CreateCompletionChannel() (*CompletionChannel, error) {
+	if err := d.begin(); err != nil {
+		return nil, d.fail("create completion channel", err)
+	}
+	defer d.end()
 	ch := &CompletionChannel{dev: d, done: make(chan struct{})}
 	if err := add(d, d.channels, closer(ch)); err != nil {
 		return nil, d.fail("create completion channel", err)

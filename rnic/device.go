@@ -38,6 +38,7 @@ type Device struct {
 
 	mu     sync.Mutex
 	closed bool
+	making sync.WaitGroup // verbs that make something
 	// What there is to close, by kind, in the order of closing.
 	listeners, channels registry[closer]
 	qps                 registry[*QP]
@@ -97,6 +98,20 @@ func (d *Device) fail(op string, err error) error {
 	return &OpError{Op: op, Object: "device " + d.cfg.Name, Err: err}
 }
 
+// begin opens a verb that makes something, which ends with end: Close waits for
+// it. It returns ErrClosed if the device is closed.
+func (d *Device) begin() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return ErrClosed
+	}
+	d.making.Add(1)
+	return nil
+}
+
+func (d *Device) end() { d.making.Done() }
+
 // add registers an object, unless the device is closed.
 func add[T comparable](d *Device, set registry[T], v T) error {
 	d.mu.Lock()
@@ -128,6 +143,7 @@ func (d *Device) Close() error {
 	d.closed = true
 	d.mu.Unlock()
 	d.cancel(d.fail("close", ErrClosed))
+	d.making.Wait()
 	var errs *multierror.Error
 	errs = multierror.Append(errs, closeAll(d, d.listeners)...)
 	// Queue pairs end side by side, as each waits for its goroutines.

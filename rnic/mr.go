@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"unsafe"
 
 	"urnic/internal/memcheck"
@@ -81,8 +82,9 @@ func (m *Memory) region() (mem []byte, base uint64, err error) {
 
 // An MR is a memory region.
 type MR struct {
-	pd    *PD
-	entry *stag.Entry
+	pd      *PD
+	entry   *stag.Entry
+	closing sync.Mutex // held by Close
 }
 
 // Register opens Go memory under a new STag; TOs are addresses. The memory must
@@ -95,6 +97,10 @@ func (p *PD) Register(mem []byte, access Access) (*MR, error) {
 // RegisterMemory opens any memory under a new STag. If qp is not nil, only its
 // stream can use the STag (RFC 5041 §8.2). The errors are those of Register.
 func (p *PD) RegisterMemory(m Memory, access Access, qp *QP) (*MR, error) {
+	if err := p.dev.begin(); err != nil {
+		return nil, p.fail("register", err)
+	}
+	defer p.dev.end()
 	if err := m.verify(access); err != nil {
 		return nil, p.fail("register", err)
 	}
@@ -116,6 +122,10 @@ func (p *PD) RegisterMemory(m Memory, access Access, qp *QP) (*MR, error) {
 // AllocMR returns a region that is not valid yet, for at most maxLen octets, to
 // be made valid by a work request with OpFastRegister.
 func (p *PD) AllocMR(maxLen uint64) (*MR, error) {
+	if err := p.dev.begin(); err != nil {
+		return nil, p.fail("allocate MR", err)
+	}
+	defer p.dev.end()
 	entry, err := p.dev.memory.Allocate(p.domain, maxLen)
 	return p.newMR(entry, "allocate MR", err)
 }
@@ -168,6 +178,8 @@ func (m *MR) fail(op string, err error) error {
 // Close deregisters the region. When it returns, nothing changes the memory any
 // more through its STag. It returns an *OpError if windows are bound to it.
 func (m *MR) Close() error {
+	m.closing.Lock()
+	defer m.closing.Unlock()
 	if err := m.entry.Deregister(); err != nil {
 		return m.fail("deregister", err)
 	}
@@ -199,22 +211,28 @@ const (
 
 // An MW is a memory window.
 type MW struct {
-	pd    *PD
-	typ   WindowType
-	entry *stag.Entry
+	pd      *PD
+	typ     WindowType
+	entry   *stag.Entry
+	closing sync.Mutex // held by Close
 }
 
 // AllocMW returns a window that is not bound.
 func (p *PD) AllocMW(t WindowType) (*MW, error) {
+	const op = "allocate MW"
+	if err := p.dev.begin(); err != nil {
+		return nil, p.fail(op, err)
+	}
+	defer p.dev.end()
 	kinds := map[WindowType]stag.Kind{Type1: stag.Window1, Type2: stag.Window2}
 	entry, err := p.dev.memory.AllocateWindow(p.domain, kinds[t])
 	if err != nil {
-		return nil, p.fail("allocate MW", err)
+		return nil, p.fail(op, err)
 	}
 	w := &MW{pd: p, typ: t, entry: entry}
 	if err := add(p.dev, p.dev.windows, closer(w)); err != nil {
 		_ = entry.Deregister() // nobody can use it yet
-		return nil, p.fail("allocate MW", err)
+		return nil, p.fail(op, err)
 	}
 	return w, nil
 }
@@ -234,6 +252,8 @@ func (w *MW) Stats() stag.Stats { return w.entry.Stats() }
 // Close deallocates the window, bound or not. When it returns, nothing changes
 // the memory any more through its STag.
 func (w *MW) Close() error {
+	w.closing.Lock()
+	defer w.closing.Unlock()
 	if err := w.entry.Deregister(); err != nil {
 		return &OpError{Op: "deallocate", Object: "MW " + w.STag().String(), Err: err}
 	}

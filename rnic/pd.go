@@ -17,14 +17,19 @@ type PD struct {
 // AllocPD returns a new protection domain. It returns an *OpError that wraps a
 // *pd.LimitError if there are too many.
 func (d *Device) AllocPD() (*PD, error) {
+	const op = "allocate PD"
+	if err := d.begin(); err != nil {
+		return nil, d.fail(op, err)
+	}
+	defer d.end()
 	domain, err := d.manager.NewDomain()
 	if err != nil {
-		return nil, d.fail("allocate PD", err)
+		return nil, d.fail(op, err)
 	}
 	p := &PD{dev: d, domain: domain}
 	if err := add(d, d.pds, closer(p)); err != nil {
 		_ = domain.Close() // it is empty
-		return nil, d.fail("allocate PD", err)
+		return nil, d.fail(op, err)
 	}
 	return p, nil
 }

@@ -51,6 +51,10 @@ type QP struct {
 // attribute is out of range or exceeds a quota.
 func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	const op = "create QP"
+	if err := p.dev.begin(); err != nil {
+		return nil, p.fail(op, err)
+	}
+	defer p.dev.end()
 	attr.defaults()
 	if err := attr.check(p); err != nil {
 		return nil, p.fail(op, err)
@@ -225,9 +229,9 @@ func (q *QP) Close() error {
 		q.closed = true
 		q.mu.Unlock()
 		q.end(ErrClosed)
-		remove(q.pd.dev, q.pd.dev.qps, q)
 		q.pd.dev.stats.add(q.Counters())
 		q.release()
+		remove(q.pd.dev, q.pd.dev.qps, q) // last, so that the device waits for it
 	})
 	return nil
 }

@@ -33,6 +33,8 @@ type SRQ struct {
 	limit  int
 	users  int
 	closed bool
+
+	closing sync.Mutex // held by Close
 }
 
 // CreateSRQ returns a new shared receive queue. It returns an *OpError if an
@@ -55,6 +57,10 @@ func (p *PD) CreateSRQ(attr SRQAttr) (*SRQ, error) {
 	case attr.PerQP < 0:
 		return nil, p.fail(op, fmt.Errorf("PerQP %d is negative", attr.PerQP))
 	}
+	if err := p.dev.begin(); err != nil {
+		return nil, p.fail(op, err)
+	}
+	defer p.dev.end()
 	if err := p.domain.Reserve(pd.SharedQueues, 1); err != nil {
 		return nil, p.fail(op, err)
 	}
@@ -182,6 +188,8 @@ func (s *SRQ) unuse() {
 // Close gives the queue up, with the receives in it, which don't complete. It
 // returns an *OpError that wraps ErrBusy while queue pairs use it.
 func (s *SRQ) Close() error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
 	s.mu.Lock()
 	switch {
 	case s.closed:
