@@ -49,12 +49,14 @@ type link struct {
 	peerTerminate *rdmap.Terminate
 	answered      uint32 // Reads and atomics whose responses are in
 
-	done chan struct{} // closed at the end
-	err  error         // why the link ended, if not gracefully; to be read after that
+	aborted chan struct{} // closed when the connection was reset by this side
+	done    chan struct{} // closed at the end
+	err     error         // why the link ended, if not gracefully; to be read after that
 
 	// Under the queue pair's mu.
 	draining bool        // no requests are taken any more
 	timer    *time.Timer // bounds the end, or nil
+	wasReset bool        // aborted is closed
 	over     bool        // the last state is decided
 }
 
@@ -102,7 +104,7 @@ func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*li
 	params := conn.Params()
 	l := &link{
 		qp: q, conn: conn, params: params, recording: recording, held: held,
-		txStopped: make(chan struct{}), writeEnded: make(chan struct{}), done: make(chan struct{}),
+		txStopped: make(chan struct{}), writeEnded: make(chan struct{}), aborted: make(chan struct{}), done: make(chan struct{}),
 	}
 	cfg := rdmap.Config{Memory: &q.pd.dev.memory, Scope: q.scope(), IRD: int(params.IRD), ORD: int(params.ORD)}
 	if params.Role == mpa.Initiator {

@@ -59,6 +59,10 @@ func (l *link) limit() {
 func (l *link) reset(why error, event EventType) {
 	q := l.qp
 	q.mu.Lock()
+	if !l.wasReset {
+		l.wasReset = true
+		close(l.aborted)
+	}
 	tell := false
 	if q.link == l && !l.over {
 		tell = event != 0 && (q.state == RTS || q.state == Closing)

@@ -92,11 +92,12 @@ func (l *link) badClose() error {
 // that is on its way to the peer (RFC 5040 §6.2.1: "SHOULD perform a graceful
 // LLP teardown"). The time is bounded by limit.
 func (l *link) linger() {
-	if l.qp.State() != Terminating { // it was reset before: nobody ends the half
+	select {
+	case <-l.writeEnded:
+	case <-l.aborted:
 		l.finish(false)
 		return
 	}
-	<-l.writeEnded
 	err := l.rdmap.Discard()
 	l.finish(err == nil && l.sendErr == nil)
 }
@@ -116,7 +117,12 @@ func (l *link) halfClosed() {
 	l.limit()
 	q.mu.Unlock()
 	l.kick()
-	<-l.writeEnded
+	select {
+	case <-l.writeEnded:
+	case <-l.aborted:
+		l.finish(false)
+		return
+	}
 	if l.sendErr != nil {
 		l.lost(l.sendErr, EventLost)
 		return
