@@ -13,12 +13,12 @@ import (
 // receive is the receiver: it takes segments until the stream ends, and ends
 // the link then.
 func (l *link) receive() {
+	e := (*rdmap.Error)(nil)
 	for {
 		err := l.rdmap.Receive()
 		if l.woken.Swap(false) {
 			l.kick()
 		}
-		e := (*rdmap.Error)(nil)
 		switch {
 		case l.late.Load():
 			l.lost(l.badClose(), EventBadClose)
