@@ -1,0 +1,99 @@
+//go:build !race
+
+package rnic_test
+
+import (
+	"runtime"
+	"testing"
+
+	"urnic/rnic"
+	"urnic/rnic/rnictest"
+)
+
+// Nothing is allocated per work request, on either side, once the queues have
+// what they need. The race detector allocates on its own.
+func TestWorkRequestsAllocateNothing(t *testing.T) {
+	const batch = 16
+	for _, size := range []int{8, 60_000} {
+		for _, o := range operations(size) {
+			t.Run(o.name, func(t *testing.T) {
+				p := overTCP(t, "127.0.0.1:0")
+				step := o.stepper(t, p, batch)
+				for range 50 { // pools and queues fill up
+					step()
+				}
+				runtime.GC()
+				// A stray one is the runtime's own.
+				if n := testing.AllocsPerRun(200, step); n >= 1 {
+					t.Errorf("%v allocations for %d requests of %d octets", n, batch, size)
+				}
+			})
+		}
+	}
+}
+
+// An operation is a way to move octets between A and B.
+type operation struct {
+	name string
+	size int
+	wr   func(local, remote *rnic.MR) rnic.SendWR
+	recv bool // B posts a receive for each
+}
+
+func operations(size int) []operation {
+	one := func(op rnic.Opcode, flags rnic.Flags) func(local, remote *rnic.MR) rnic.SendWR {
+		return func(local, remote *rnic.MR) rnic.SendWR {
+			return rnic.SendWR{Op: op, Flags: flags, SGL: []rnic.SGE{local.SGE(0, size)}, Remote: remote.Remote(0)}
+		}
+	}
+	ops := []operation{
+		{"Send", size, one(rnic.OpSend, 0), true},
+		{"Write", size, one(rnic.OpWrite, 0), false},
+		{"Write with Immediate", size, one(rnic.OpWriteImmediate, 0), true},
+		{"Read", size, one(rnic.OpRead, 0), false},
+	}
+	if size == 8 {
+		ops = append(ops, operation{"FetchAdd", size, one(rnic.OpFetchAdd, 0), false}, operation{"inline Send", size, func(_, _ *rnic.MR) rnic.SendWR {
+			return rnic.SendWR{Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: make([]byte, size)}
+		}, true})
+	}
+	return ops
+}
+
+// stepper returns a function that posts n requests at A, and takes all of their
+// completions.
+func (o *operation) stepper(t testing.TB, p *rnictest.Pair, n int) func() {
+	t.Helper()
+	_, mem := words(max(o.size/8, 1))
+	local, remote := p.A.Register(t, make([]byte, o.size), rnic.LocalWrite), p.B.Register(t, mem, everyRight)
+	sends, recvs := make([]rnic.SendWR, n), make([]rnic.RecvWR, n)
+	for i := range n {
+		sends[i] = o.wr(local, remote)
+		recvs[i].SGL = []rnic.SGE{remote.SGE(0, o.size)}
+	}
+	wcs := make([]rnic.WC, n)
+	take := func(cq *rnic.CQ) {
+		for left := n; left > 0; {
+			got, err := cq.Wait(t.Context(), wcs[:left])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range wcs[:got] {
+				if err := wcs[i].Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			left -= got
+		}
+	}
+	return func() {
+		if o.recv {
+			p.B.Recv(t, recvs...)
+		}
+		p.A.Send(t, sends...)
+		take(p.A.SendCQ)
+		if o.recv {
+			take(p.B.RecvCQ)
+		}
+	}
+}
