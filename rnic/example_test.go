@@ -95,9 +95,9 @@ func ExampleQP_PostSend() {
 		log.Fatal(err)
 	}
 
-	for _, end := range []*end{a, b} {
+	for _, side := range []*exampleSide{a, b} {
 		var wc [1]rnic.WC
-		if _, err := end.cq.Wait(ctx, wc[:]); err != nil {
+		if _, err := side.cq.Wait(ctx, wc[:]); err != nil {
 			log.Fatal(err)
 		}
 		if err := wc[0].Err(); err != nil { // each completion has its own status
@@ -255,8 +255,8 @@ func ExampleQP_Err() {
 	// state: Error
 }
 
-// An end is one side of the connection that connected returns.
-type end struct {
+// An exampleSide is one side of the connection that connected returns.
+type exampleSide struct {
 	dev     *rnic.Device
 	pd      *rnic.PD
 	channel *rnic.CompletionChannel
@@ -266,14 +266,14 @@ type end struct {
 
 // connected returns two queue pairs that are connected over loopback, as in the
 // example of Connect.
-func connected() (a, b *end) {
+func connected() (a, b *exampleSide) {
 	check := func(err error) {
 		if err != nil {
 			log.Fatal(err)
 		}
 	}
-	a, b = new(end), new(end)
-	for _, e := range []*end{a, b} {
+	a, b = new(exampleSide), new(exampleSide)
+	for _, e := range []*exampleSide{a, b} {
 		var err error
 		e.dev, err = rnic.Open(rnic.Config{})
 		check(err)
