@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -252,23 +253,38 @@ func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
 }
 
 // Reject answers the request with a Reply that rejects, with private data that
-// tells the peer's ULP the reason, and closes the connection.
+// tells the peer's ULP the reason. The connection stays open until the peer has
+// closed it, for at most the device's CloseTimeout.
 func (r *ConnRequest) Reject(ctx context.Context, privateData []byte) error {
 	if err := r.answer(); err != nil {
 		return r.fail("reject", err)
 	}
-	defer r.release()
-	err := r.req.Reject(ctx, privateData)
-	_ = r.req.Close() // the Reply is out, or err says why not
-	if err != nil {
+	if err := r.req.Reject(ctx, privateData); err != nil {
+		_ = r.req.Close() // err says why
 		r.forget()
+		r.release()
 		return r.fail("reject", err)
 	}
-	if r.stream != nil {
-		r.stream.Close(true)
-	}
 	r.dev.stats.rejected.Add(1)
+	go r.linger() // release counts it
 	return nil
+}
+
+// linger waits until the peer has closed a connection that was rejected, "leaving
+// the TCP connection open" (RFC 5044 §7.1.2 rule 2). An Initiator that finds the
+// Reply and the end of the connection at the same time may look only at the
+// latter, as Linux siw does, and never tell its ULP the reason.
+func (r *ConnRequest) linger() {
+	defer r.release()
+	c := r.req.NetConn()
+	stop := context.AfterFunc(r.dev.ctx, func() { _ = c.Close() })
+	defer stop()
+	_ = c.SetReadDeadline(time.Now().Add(r.dev.cfg.CloseTimeout))
+	n, err := io.Copy(io.Discard, c)
+	_ = c.Close() // it has served its purpose
+	if r.stream != nil {
+		r.stream.Close(err != nil || n > 0)
+	}
 }
 
 // Close drops the request without an answer.

@@ -1,0 +1,119 @@
+//go:build interop
+
+package interop
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"urnic/rnic"
+)
+
+// recording returns the name of a recording for this test.
+func recording(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(artifacts, strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())+".pcapng")
+}
+
+// A summary is what urnic dissect --summary --json says of a recording, as far
+// as these tests look at it.
+type summary struct {
+	Connections []struct {
+		Client string `json:"client"`
+		MPA    struct {
+			Revision int  `json:"revision"`
+			CRC      bool `json:"crc"`
+			Rejected bool `json:"rejected"`
+		} `json:"mpa"`
+		Segments   map[string]int `json:"segments"`
+		Messages   map[string]int `json:"messages"`
+		CRCBad     int            `json:"crc_bad"`
+		Violations []struct {
+			Clause string `json:"clause"`
+			From   string `json:"from"`
+			Detail string `json:"detail"`
+		} `json:"violations"`
+	} `json:"connections"`
+}
+
+// A side is who broke a rule: the client or the server of a connection.
+type side string
+
+const (
+	client side = "client"
+	server side = "server"
+)
+
+// checkRecording has tshark and urnic read a recording: no malformed packet, no
+// bad CRC, and no violation of ours. siw is the side that siw was on: what it
+// breaks is its own affair.
+func checkRecording(t *testing.T, file string, siw side) summary {
+	t.Helper()
+	tshark(t, file)
+	out, stderr, err := urnic(t.Context(), "dissect", "--summary", "--json", file)
+	if err != nil {
+		t.Fatalf("dissect: %v: %s", err, stderr)
+	}
+	var s summary
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Connections) == 0 {
+		t.Errorf("%s has no connection", file)
+	}
+	for _, c := range s.Connections {
+		if c.CRCBad > 0 {
+			t.Errorf("%s: %d bad CRCs", file, c.CRCBad)
+		}
+		for _, v := range c.Violations {
+			if side(v.From) != siw {
+				t.Errorf("%s: our own violation of %s: %s", file, v.Clause, v.Detail)
+			} else {
+				t.Logf("siw breaks %s: %s", v.Clause, v.Detail)
+			}
+		}
+	}
+	return s
+}
+
+// tshark reads a recording; there must be no malformed packet. Its heuristics
+// for RPC and SMB are off: they take other payloads of Sends for theirs, and
+// call them malformed then.
+func tshark(t *testing.T, file string) {
+	t.Helper()
+	out, err := exec.Command("tshark", "--disable-heuristic", "rpcrdma_iwarp", "--disable-heuristic", "smb_direct_iwarp",
+		"-r", file, "-Y", "_ws.malformed || tcp.analysis.flags || ip.checksum.status == 0 || tcp.checksum.status == 0").Output()
+	if err != nil {
+		t.Fatalf("tshark: %v (apt-get install tshark)", err)
+	}
+	if len(out) > 0 {
+		t.Errorf("%s: tshark complains:\n%s", file, out)
+	}
+}
+
+// newDevice opens a device of this process that records.
+func newDevice(t *testing.T, cfg rnic.Config) *rnic.Device {
+	t.Helper()
+	f, err := os.Create(recording(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Record = f
+	d, err := rnic.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}

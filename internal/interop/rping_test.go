@@ -1,0 +1,179 @@
+//go:build interop
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const rounds = 1000
+
+// settle is how long our initiators wait before their first FPDU: siw is slow to
+// turn a socket over from start-up to full operation, in an emulated guest above
+// all, and does not notice what comes before.
+const settle = 300 * time.Millisecond
+
+// sizesToSIW are sizes of ping data of our client; rdma-core's own rping takes 27
+// to 65,535.
+var (
+	sizesToSIW   = []int{16, 64, 1024, 4096, 16384, 65535}
+	sizesFromSIW = []int{27, 64, 1024, 4096, 16384, 65535}
+)
+
+// wantRping checks the messages of so many rounds.
+func wantRping(t *testing.T, s summary, n int) {
+	t.Helper()
+	if len(s.Connections) != 1 {
+		t.Fatalf("%d connections", len(s.Connections))
+	}
+	for name, per := range map[string]int{"send": 4, "read-request": 1, "read-response": 1, "rdma-write": 1, "terminate": 0} {
+		if got := s.Connections[0].Messages[name]; got != per*n {
+			t.Errorf("%d messages %s; want %d", got, name, per*n)
+		}
+	}
+}
+
+func TestRpingOfOursAtSIWsServer(t *testing.T) {
+	p := theGuest.start(t, fmt.Sprintf("rping -s -P -a 0.0.0.0 -p %d -S 65535 -v", portRping))
+	theGuest.listens(t, portRping)
+	defer p.end()
+	for _, size := range sizesToSIW {
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
+			rpingClient(t, theGuest.address(portRping), size, rounds)
+		})
+	}
+	for _, policy := range []string{"prefer", "require", "off"} {
+		t.Run("crc "+policy, func(t *testing.T) {
+			s := rpingClient(t, theGuest.address(portRping), 5001, 100, "--crc", policy)
+			if want := policy != "off"; s.Connections[0].MPA.CRC != want {
+				t.Errorf("CRCs are in use: %v; with --crc %s they should be: %v", !want, policy, want)
+			}
+		})
+	}
+}
+
+func TestRpingOfOursAtSIWsServerOverIPv6(t *testing.T) {
+	p := theGuest.start(t, fmt.Sprintf("rping -s -P -a fec0::15 -p %d -S 65535 -v", portRping6))
+	theGuest.listens(t, portRping6)
+	defer p.end()
+	rpingClient(t, theGuest.address(portRping6), 1024, 100)
+}
+
+func rpingArgs(t *testing.T, address string, size, n int, more ...string) []string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"rping", "-c", "-a", host, "-p", port, "-C", strconv.Itoa(n), "-S", strconv.Itoa(size), "-v", "-V", "--settle", settle.String(), "--pcap", recording(t)}
+	return append(args, more...)
+}
+
+// rpingClient runs our client.
+func rpingClient(t *testing.T, address string, size, n int, more ...string) summary {
+	t.Helper()
+	out, stderr, err := urnic(t.Context(), rpingArgs(t, address, size, n, more...)...)
+	if err != nil {
+		t.Fatalf("urnic rping: %v: %s", err, stderr)
+	}
+	if got := strings.Count(out, "ping data: rdma-ping-"); got != n {
+		t.Errorf("%d rounds are shown; want %d", got, n)
+	}
+	s := checkRecording(t, recording(t), server)
+	wantRping(t, s, n)
+	return s
+}
+
+func TestRpingOfSIWAtOurServer(t *testing.T) {
+	for _, size := range sizesFromSIW {
+		t.Run(strconv.Itoa(size), func(t *testing.T) { rpingServer(t, "127.0.0.1", hostOfGuest, size, rounds) })
+	}
+	for _, policy := range []string{"prefer", "off"} {
+		t.Run("crc "+policy, func(t *testing.T) {
+			s := rpingServer(t, "127.0.0.1", hostOfGuest, 5001, 100, "--crc", policy)
+			if want := policy != "off"; s.Connections[0].MPA.CRC != want {
+				t.Errorf("CRCs are in use: %v; want %v", !want, want)
+			}
+		})
+	}
+	t.Run("IPv6", func(t *testing.T) { rpingServer(t, "::1", hostOfIPv6, 1024, 100) })
+}
+
+// rpingServer runs our server for one client of the guest.
+func rpingServer(t *testing.T, listen, host string, size, n int, more ...string) summary {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	type result struct {
+		out, stderr string
+		err         error
+	}
+	done := make(chan result, 1)
+	go func() {
+		args := append([]string{"rping", "-s", "-a", listen, "-p", strconv.Itoa(port), "-S", "65535", "-v", "--pcap", recording(t)}, more...)
+		out, stderr, err := urnic(ctx, args...)
+		done <- result{out, stderr, err}
+	}()
+	waitFor(t, net.JoinHostPort(listen, strconv.Itoa(port)))
+	theGuest.run(t, fmt.Sprintf("rping -c -a %s -p %d -C %d -S %d -v -V >/tmp/rping.out && grep -c 'ping data: rdma-ping-' /tmp/rping.out | grep -qx %d", host, port, n, size, n))
+	r := <-done
+	if r.err != nil {
+		t.Fatalf("urnic rping: %v: %s", r.err, r.stderr)
+	}
+	if got := strings.Count(r.out, "server ping data: rdma-ping-"); got != n {
+		t.Errorf("%d rounds are shown; want %d", got, n)
+	}
+	s := checkRecording(t, recording(t), client)
+	wantRping(t, s, n)
+	return s
+}
+
+// waitFor waits until a program of ours listens, without connecting to it.
+func waitFor(t *testing.T, address string) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return // somebody has the port
+		}
+		_ = l.Close()
+		<-time.After(20 * time.Millisecond) // there is nothing to be told by
+	}
+	t.Fatalf("nobody listens at %s", address)
+}
+
+func TestPersistentServerServesManyClientsOfSIW(t *testing.T) {
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, stderr, err := urnic(ctx, "rping", "-s", "-P", "-a", "127.0.0.1", "-p", strconv.Itoa(port), "--pcap", recording(t))
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, stderr)
+		}
+		done <- err
+	}()
+	waitFor(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	theGuest.run(t, fmt.Sprintf("for i in 1 2 3 4; do rping -c -a %s -p %d -C 20 -V & done; wait", hostOfGuest, port))
+	cancel() // as Ctrl-C does
+	if err := <-done; err != nil {
+		t.Errorf("urnic rping: %v", err)
+	}
+	s := checkRecording(t, recording(t), client)
+	if len(s.Connections) != 4 {
+		t.Errorf("%d connections; want 4", len(s.Connections))
+	}
+}
