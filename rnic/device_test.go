@@ -279,7 +279,7 @@ func TestVerbsOfAClosedObjectAreErrors(t *testing.T) {
 // Objects that come into being while the device is closed end with it, or don't
 // come into being.
 func TestObjectsMadeDuringCloseDoNotOutliveIt(t *testing.T) {
-	for range 50 {
+	for range 300 {
 		l := newLab(t, rnic.Config{Network: new(simnet.Network)})
 		var wg sync.WaitGroup
 		for i := range 4 {
