@@ -104,10 +104,7 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 		dev: d, num: d.lastNum.Add(1), pd: attr.PD, quota: q, channel: attr.Channel,
 		ring: make([]cqe, attr.Entries), fired: make(chan struct{}, 1), news: make(chan struct{}, 1),
 	}
-	if err := add(d, d.cqs, closer(c)); err != nil {
-		c.release()
-		return nil, d.fail(op, err)
-	}
+	put(d, d.cqs, closer(c))
 	return c, nil
 }
 

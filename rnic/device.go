@@ -112,14 +112,21 @@ func (d *Device) begin() error {
 
 func (d *Device) end() { d.making.Done() }
 
-// add registers an object, unless the device is closed.
-func add[T comparable](d *Device, set registry[T], v T) error {
+// put registers an object, in a verb between begin and end.
+func put[T comparable](d *Device, set registry[T], v T) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return ErrClosed
-	}
 	set[v] = struct{}{}
+}
+
+// add registers an object of a verb that Close does not wait for, unless the
+// device is closed.
+func add[T comparable](d *Device, set registry[T], v T) error {
+	if err := d.begin(); err != nil {
+		return err
+	}
+	defer d.end()
+	put(d, set, v)
 	return nil
 }
 

@@ -59,6 +59,42 @@ func TestMemoryThatGoDoesNotOwnIsRegisteredByAddress(t *testing.T) {
 	})
 }
 
+// A message has at most 2^32-1 octets (RFC 5041 §5.2), however many SGEs could
+// say more.
+func TestMessageThatIsTooLongIsRefused(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	p := l.domain()
+	mem, err := unix.Mmap(-1, 0, 3<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE) // which nobody touches
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Munmap(mem); err != nil {
+			t.Error(err)
+		}
+	}()
+	mr, err := p.RegisterMemory(rnic.Memory{Pointer: unsafe.Pointer(&mem[0]), Length: len(mem)}, rnic.LocalWrite, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := l.qp(p, rnic.QPAttr{})
+	long := []rnic.SGE{mr.SGE(0, 3<<30), mr.SGE(0, 1<<30)} // one octet too many
+	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite} {
+		wantRefused(t, op.String(), q.PostSend(rnic.SendWR{Op: op, SGL: long}), nil, "4294967296 octets")
+	}
+	wantRefused(t, "receive", q.PostRecv(rnic.RecvWR{SGL: long}), nil, "4294967296 octets")
+	long[1].Length--
+	if err := q.PostSend(rnic.SendWR{Op: rnic.OpSend, SGL: long}); err != nil {
+		t.Errorf("the longest message: %v", err)
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := mr.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // "MUST verify that the Non-Privileged ULP has the right to access a specific
 // Data Buffer before allowing an STag [...] to be associated with" it: RFC 5040
 // §8.1.2 rule 4, RFC 5041 §8.3.2 rule 4, RFC 5042 §7.

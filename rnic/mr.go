@@ -135,10 +135,7 @@ func (p *PD) newMR(entry *stag.Entry, op string, err error) (*MR, error) {
 		return nil, p.fail(op, err)
 	}
 	mr := &MR{pd: p, entry: entry}
-	if err := add(p.dev, p.dev.regions, closer(mr)); err != nil {
-		_ = entry.Deregister() // nobody can use it yet
-		return nil, p.fail(op, err)
-	}
+	put(p.dev, p.dev.regions, closer(mr))
 	return mr, nil
 }
 
@@ -230,10 +227,7 @@ func (p *PD) AllocMW(t WindowType) (*MW, error) {
 		return nil, p.fail(op, err)
 	}
 	w := &MW{pd: p, typ: t, entry: entry}
-	if err := add(p.dev, p.dev.windows, closer(w)); err != nil {
-		_ = entry.Deregister() // nobody can use it yet
-		return nil, p.fail(op, err)
-	}
+	put(p.dev, p.dev.windows, closer(w))
 	return w, nil
 }
 

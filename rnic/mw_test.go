@@ -273,3 +273,34 @@ func TestWindowServesNoSGE(t *testing.T) {
 		wantRefused(t, "receive", p.A.QP.PostRecv(rnic.RecvWR{SGL: sgl}), nil, "access rights")
 	})
 }
+
+// A request may use memory that one before it in the queue makes valid
+// (draft-hilland-rddp-verbs §8.2): it is checked in its turn.
+func TestRequestUsesARegionThatOneBeforeItRegisters(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		data := pattern(64, 2)
+		mr := labOf(t, p.A).allocated(p.A.PD)
+		target := make([]byte, 64)
+		remote := p.B.Register(t, target, everyRight)
+		for round := range 3 {
+			key := mr.STag().Key() + 1
+			tag := mr.STag().WithKey(key)
+			copy(data, pattern(64, byte(round)))
+			p.A.Send(t,
+				rnic.SendWR{ID: 1, Op: rnic.OpFastRegister, Register: rnic.FastRegister{MR: mr, Memory: rnic.Memory{Slice: data, Base: 4096}, Key: key}},
+				rnic.SendWR{ID: 2, Op: rnic.OpWrite, SGL: []rnic.SGE{{Addr: 4096, Length: 64, LKey: tag}}, Remote: remote.Remote(0)},
+				rnic.SendWR{ID: 3, Op: rnic.OpLocalInvalidate, Flags: rnic.FlagLocalFence, Invalidate: tag},
+			)
+			for id := range uint64(3) {
+				rnictest.Want(t, p.A.SendCQ, id+1)
+			}
+			synctest.Wait()
+			if mr.Valid() || !bytes.Equal(target, data) {
+				t.Errorf("round %d: valid: %v, written: %v", round, mr.Valid(), bytes.Equal(target, data))
+			}
+		}
+		// Without the registration, its turn comes in vain.
+		p.A.Send(t, rnic.SendWR{ID: 4, Op: rnic.OpWrite, SGL: []rnic.SGE{{Addr: 4096, Length: 64, LKey: mr.STag()}}, Remote: remote.Remote(0)})
+		wantStatus(t, p.A.SendCQ, 4, rnic.StatusLocalProtection)
+	})
+}

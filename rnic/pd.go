@@ -27,10 +27,7 @@ func (d *Device) AllocPD() (*PD, error) {
 		return nil, d.fail(op, err)
 	}
 	p := &PD{dev: d, domain: domain}
-	if err := add(d, d.pds, closer(p)); err != nil {
-		_ = domain.Close() // it is empty
-		return nil, d.fail(op, err)
-	}
+	put(d, d.pds, closer(p))
 	return p, nil
 }
 

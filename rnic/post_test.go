@@ -310,3 +310,35 @@ func TestMemoryGivenUpAfterPostingIsALocalProtectionError(t *testing.T) {
 		}
 	})
 }
+
+func TestOutcomesHaveNames(t *testing.T) {
+	for s := rnic.StatusSuccess; s <= rnic.StatusCatastrophic; s++ {
+		if n := s.String(); n == "" || n == fmt.Sprintf("status %d", s) {
+			t.Errorf("status %d has no name", s)
+		}
+	}
+	for o := rnic.OpSend; o <= rnic.OpRecvImmediate; o++ {
+		if n := o.String(); n == "" || n == fmt.Sprintf("opcode %d", o) {
+			t.Errorf("operation %d has no name", o)
+		}
+	}
+	cause := errors.New("because")
+	for want, s := range map[string]fmt.Stringer{
+		"status 99": rnic.Status(99), "opcode 0": rnic.Opcode(0), "opcode 99": rnic.Opcode(99), "state 99": rnic.State(99),
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("%q; want %q", got, want)
+		}
+	}
+	wc := rnic.WC{ID: 5, QPN: 3, Op: rnic.OpRead, Status: rnic.StatusLocalProtection, Cause: cause}
+	if err := wc.Err(); err == nil || !errors.Is(err, cause) || err.Error() != "rnic: QP 3: RDMA Read (ID 5): local protection error: because" {
+		t.Errorf("%v", err)
+	}
+	wc.Status, wc.Cause = rnic.StatusFlushed, nil
+	if err := wc.Err(); err == nil || err.Error() != "rnic: QP 3: RDMA Read (ID 5): flushed" {
+		t.Errorf("%v", err)
+	}
+	if err := (&rnic.WC{}).Err(); err != nil {
+		t.Error(err)
+	}
+}

@@ -73,13 +73,11 @@ func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	if err == nil {
 		err = q.recvCQ.join()
 	}
-	if err == nil {
-		err = add(p.dev, p.dev.qps, q)
-	}
 	if err != nil {
 		q.release()
 		return nil, p.fail(op, err)
 	}
+	put(p.dev, p.dev.qps, q)
 	return q, nil
 }
 

@@ -70,10 +70,7 @@ func (p *PD) CreateSRQ(attr SRQAttr) (*SRQ, error) {
 	}
 	s := &SRQ{pd: p, num: p.dev.lastNum.Add(1), attr: attr, limit: attr.Limit}
 	s.queue.init(attr.MaxWR)
-	if err := add(p.dev, p.dev.srqs, closer(s)); err != nil {
-		s.release()
-		return nil, p.fail(op, err)
-	}
+	put(p.dev, p.dev.srqs, closer(s))
 	return s, nil
 }
 

@@ -291,6 +291,56 @@ func TestBegunReceiveOfAnSRQIsFlushed(t *testing.T) {
 	}, stall)
 }
 
+// draft-hilland-rddp-verbs §6.3.5: a message that finds no receive ends its
+// stream, and no other one.
+func TestEmptySRQEndsTheStreamThatNeedsAReceive(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
+		from, to := shared(t, p, srq, 2)
+		fill(t, srq, receives(1, 1)...)
+		postSend(t, from[0], empties(1, 2, 0)...)
+		rnictest.Want(t, p.B.RecvCQ, 1)
+		wantTerminate(t, p.A.Device, rdmap.TermCode(ddp.CodeMSNNoBuffer.TermWord()))
+		if ev := nextEvent(t, p.B.Device, rnic.EventRemoteOperation); ev.QP != to[0] {
+			t.Errorf("%v", ev)
+		}
+		fill(t, srq, receives(2, 1)...)
+		postSend(t, from[1], empties(1, 1, 0)...)
+		if wc := rnictest.Want(t, p.B.RecvCQ, 2); wc.QPN != to[1].Num() {
+			t.Errorf("%+v", wc)
+		}
+	})
+}
+
+// A receive of an SRQ whose completion finds no place does not count against the
+// share of its queue pair for ever.
+func TestShareOfAnSRQSurvivesAnOverflow(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		l := labOf(t, p.B)
+		srq := l.srq(p.B.PD, rnic.SRQAttr{PerQP: 2})
+		small := l.cq(rnic.CQAttr{Entries: 1})
+		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{}), l.qp(p.B.PD, rnic.QPAttr{RecvCQ: small, SRQ: srq})
+		p.Link(t, a, b)
+		fill(t, srq, receives(1, 4)...)
+		postSend(t, a, empties(1, 2, 0)...)
+		wantTerminate(t, p.A.Device, rdmap.CodeStreamCatastrophic)
+		synctest.Wait()
+		rnictest.Want(t, small, 1)
+		for {
+			ev, ok := p.B.Device.PollEvent()
+			if !ok {
+				break
+			}
+			if ev.Type == rnic.EventSRQShare {
+				t.Errorf("%v", ev)
+			}
+		}
+		if n := srq.Len(); n != 2 {
+			t.Errorf("%d receives are left of the other two", n)
+		}
+	})
+}
+
 func TestSRQInUseIsNotClosed(t *testing.T) {
 	l := newLab(t, rnic.Config{})
 	p := l.domain()
