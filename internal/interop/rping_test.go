@@ -105,8 +105,16 @@ func TestRpingOfSIWAtOurServer(t *testing.T) {
 	t.Run("IPv6", func(t *testing.T) { rpingServer(t, "::1", hostOfIPv6, 1024, 100) })
 }
 
-// rpingServer runs our server for one client of the guest.
+// rpingServer runs our server for rdma-core's client.
 func rpingServer(t *testing.T, listen, host string, size, n int, more ...string) summary {
+	t.Helper()
+	return serveRping(t, listen, n, func(port int) {
+		theGuest.run(t, fmt.Sprintf("rping -c -a %s -p %d -C %d -S %d -v -V >/tmp/rping.out && grep -c 'ping data: rdma-ping-' /tmp/rping.out | grep -qx %d", host, port, n, size, n))
+	}, more...)
+}
+
+// serveRping runs our server for one client.
+func serveRping(t *testing.T, listen string, n int, ping func(port int), more ...string) summary {
 	t.Helper()
 	port, err := freePort()
 	if err != nil {
@@ -120,17 +128,17 @@ func rpingServer(t *testing.T, listen, host string, size, n int, more ...string)
 	}
 	done := make(chan result, 1)
 	go func() {
-		args := append([]string{"rping", "-s", "-a", listen, "-p", strconv.Itoa(port), "-S", "65535", "-v", "--pcap", recording(t)}, more...)
+		args := append([]string{"rping", "-s", "-a", listen, "-p", strconv.Itoa(port), "-S", "65536", "-v", "--pcap", recording(t)}, more...)
 		out, stderr, err := urnic(ctx, args...)
 		done <- result{out, stderr, err}
 	}()
 	waitFor(t, net.JoinHostPort(listen, strconv.Itoa(port)))
-	theGuest.run(t, fmt.Sprintf("rping -c -a %s -p %d -C %d -S %d -v -V >/tmp/rping.out && grep -c 'ping data: rdma-ping-' /tmp/rping.out | grep -qx %d", host, port, n, size, n))
+	ping(port)
 	r := <-done
 	if r.err != nil {
 		t.Fatalf("urnic rping: %v: %s", r.err, r.stderr)
 	}
-	if got := strings.Count(r.out, "server ping data: rdma-ping-"); got != n {
+	if got := strings.Count(r.out, "server ping data: "); got != n {
 		t.Errorf("%d rounds are shown; want %d", got, n)
 	}
 	s := checkRecording(t, recording(t), client)
@@ -150,6 +158,31 @@ func waitFor(t *testing.T, address string) {
 		<-time.After(20 * time.Millisecond) // there is nothing to be told by
 	}
 	t.Fatalf("nobody listens at %s", address)
+}
+
+// rdma-core's rping takes 27 to 65,535 octets; peerops plays it for any number.
+func TestRpingOfTheLeastAndTheMost(t *testing.T) {
+	for _, size := range []int{16, 65536} {
+		t.Run("from siw "+strconv.Itoa(size), func(t *testing.T) {
+			serveRping(t, "127.0.0.1", rounds, func(port int) {
+				out := theGuest.run(t, fmt.Sprintf("peerops client -a %s -p %d rping %d %d", hostOfGuest, port, size, rounds))
+				wantRounds(t, out)
+			})
+		})
+		t.Run("to siw "+strconv.Itoa(size), func(t *testing.T) {
+			p := theGuest.start(t, fmt.Sprintf("peerops server -a 10.0.2.15 -p %d -d none rping", portOps))
+			p.expect("listening")
+			rpingClient(t, theGuest.address(portOps), size, rounds)
+			wantRounds(t, p.wait())
+		})
+	}
+}
+
+func wantRounds(t *testing.T, out string) {
+	t.Helper()
+	if want := fmt.Sprintf("check op=rping result=ok rounds=%d", rounds); !strings.Contains(out, want) {
+		t.Errorf("peerops does not say %q:\n%s", want, out)
+	}
 }
 
 func TestPersistentServerServesManyClientsOfSIW(t *testing.T) {

@@ -150,12 +150,14 @@ static void drain(struct conn *c)
 {
     struct ibv_wc wc;
     while (ibv_poll_cq(c->send_cq, 1, &wc) == 1) {
-        say_completion(c, "send", &wc);
+        if (!c->quiet || wc.status != IBV_WC_SUCCESS)
+            say_completion(c, "send", &wc);
         c->sends++;
         c->failed |= wc.status != IBV_WC_SUCCESS;
     }
     while (ibv_poll_cq(c->recv_cq, 1, &wc) == 1) {
-        say_completion(c, "recv", &wc);
+        if (!c->quiet || wc.status != IBV_WC_SUCCESS)
+            say_completion(c, "recv", &wc);
         c->recvs++;
         c->failed |= wc.status != IBV_WC_SUCCESS;
     }

@@ -68,7 +68,7 @@ void list_ops(void)
 {
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         fprintf(stderr, " %s", ops[i].name);
-    fprintf(stderr, " wait close err die\n");
+    fprintf(stderr, " rping wait close err die\n");
 }
 
 static const struct op *find(const char *name)
@@ -81,7 +81,7 @@ static const struct op *find(const char *name)
 
 bool known_op(const char *name)
 {
-    return find(name) || !strcmp(name, "wait") || !strcmp(name, "close") || !strcmp(name, "err") || !strcmp(name, "die");
+    return find(name) || !strcmp(name, "rping") || !strcmp(name, "wait") || !strcmp(name, "close") || !strcmp(name, "err") || !strcmp(name, "die");
 }
 
 static uint64_t target;     /* how many send completions are waited for */
@@ -89,7 +89,7 @@ static uint64_t target;     /* how many send completions are waited for */
 static bool sent(const struct conn *c) { return c->sends >= target || over(c); }
 
 /* Posts one work request; false if the provider refuses it. */
-static bool post(struct conn *c, struct ibv_send_wr *wr)
+bool post(struct conn *c, struct ibv_send_wr *wr)
 {
     struct ibv_send_wr *bad;
     int rc = ibv_post_send(c->id->qp, wr, &bad);
@@ -203,6 +203,8 @@ void run_op(struct conn *c)
         pump(c, opt.delay, over);
     if (op) {
         run(c, op);
+    } else if (!strcmp(opt.op, "rping")) {
+        play_rping(c);
     } else if (!strcmp(opt.op, "close")) {
         rdma_disconnect(c->id);
     } else if (!strcmp(opt.op, "err")) {

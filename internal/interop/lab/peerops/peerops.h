@@ -44,6 +44,7 @@ struct conn {
     unsigned events;                /* the cm events seen, a bit each */
     uint64_t sends, recvs;          /* completions so far */
     bool failed;                    /* one of them was not a success */
+    bool quiet;                     /* successes are not reported */
 };
 
 /* The options of both roles. */
@@ -98,7 +99,11 @@ void arm_kill(void);
 /* ops.c */
 void list_ops(void);
 bool known_op(const char *name);
+bool post(struct conn *c, struct ibv_send_wr *wr);
 void run_op(struct conn *c);
+
+/* rping.c */
+void play_rping(struct conn *c);
 
 int serve(void);
 int call(void);
