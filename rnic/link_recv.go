@@ -28,7 +28,7 @@ func (l *link) receive() {
 			continue
 		case errors.Is(err, io.EOF):
 			l.halfClosed()
-		case errors.As(err, &e) && !l.heard.Load(): // "MUST receive and validate at least one FPDU before sending any": RFC 5044 §7.1.2 rule 4
+		case errors.As(err, &e) && !l.heard.Load() && !l.closing.Load(): // "MUST receive and validate at least one FPDU before sending any": RFC 5044 §7.1.2 rule 4
 			l.lost(e, eventOf(e))
 		case errors.As(err, &e):
 			l.blameSink(e)
