@@ -205,7 +205,7 @@ func TestMessagesLeaveInTheOrderSubmitted(t *testing.T) {
 
 // What is posted stays as it is; what follows, be it of the same message, fits
 // the new MULPDU.
-func TestMULPDUChangeAffectsOnlyLaterMessages(t *testing.T) {
+func TestMULPDUChangeAffectsOnlyLaterSegments(t *testing.T) {
 	both(t, func(t *testing.T, m Message, headerLen int) {
 		l := &tape{mulpdu: 1000, room: 2}
 		src := newSource(l, 2)
