@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"urnic/internal/simnet"
+	"urnic/internal/sockio"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/rnic"
@@ -454,5 +456,90 @@ func TestErrorOfTheTransmitterLeavesThePeersTerminateToBeRead(t *testing.T) {
 		}
 		wantEvents(w, s.Device, rnic.EventTerminateReceived)
 		wantCompletions(w, s.SendCQ, result{1, flushed})
+	})
+}
+
+func TestTerminateThatMeetsADisconnectIsABadClose(t *testing.T) {
+	// The Terminate is being delivered when the program disconnects.
+	inWorld(t, func(w *world) {
+		var s *rnictest.Side
+		var done <-chan error
+		s = w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) {
+			cfg.Trace = func(t rnic.Trace) {
+				if t.Op == rdmap.OpTerminate {
+					done = disconnecting(s.QP)
+					time.Sleep(1) // in a bubble, until all others wait
+				}
+			}
+		})
+		h := w.peerOf(s, rnic.ConnParam{})
+		h.send(terminateSeg(rdmap.Terminate{Code: rdmap.CodeGlobalCatastrophic}))
+		time.Sleep(time.Millisecond)
+		h.wantReset()
+		if code, byPeer := termCode(<-done); code != rdmap.CodeGlobalCatastrophic || !byPeer {
+			w.Errorf("Disconnect says %v, by the peer: %v", code, byPeer)
+		}
+		wantState(w, s.QP, rnic.Error)
+		wantEvents(w, s.Device, rnic.EventBadClose)
+	})
+}
+
+// pipes is a network of streams that can't be half closed.
+type pipes struct{ queue chan net.Conn }
+
+func (n *pipes) Dial(ctx context.Context, _ string) (net.Conn, error) {
+	a, b := net.Pipe()
+	select {
+	case n.queue <- b:
+		return a, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (n *pipes) Listen(context.Context, string) (net.Listener, error) {
+	return &pipeListener{n, make(chan bool)}, nil
+}
+
+type pipeListener struct {
+	*pipes
+	closed chan bool
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.queue:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func TestStreamThatCannotBeHalfClosedIsReset(t *testing.T) {
+	inWorld(t, func(w *world) {
+		network := &pipes{make(chan net.Conn)}
+		change := func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Network = network }
+		a, b := w.side(change), w.side(change)
+		w.connect(a, b)
+		w.exchange(a, b)
+		start := time.Now()
+		if err := a.QP.Disconnect(w.Context()); !errors.Is(err, sockio.ErrNoHalfClose) {
+			w.Errorf("Disconnect: %v; want ErrNoHalfClose", err)
+		}
+		if d := time.Since(start); d != 0 {
+			w.Errorf("it took %v", d)
+		}
+		wantState(w, a.QP, rnic.Error)
+		wantEvents(w, a.Device, rnic.EventLost)
+		if s := b.QP.State(); s == rnic.RTS {
+			w.Errorf("the other side is in state %v", s)
+		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"urnic/ddp"
+	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rdmap"
 	"urnic/rnic"
@@ -162,6 +163,24 @@ func TestAtomicThatTheTerminateNamesIsBlamed(t *testing.T) {
 		r.h.send(terminateSeg(rdmap.Terminate{Code: rdmap.CodeInvalidSTag, HdrCt: 0xC0, SegmentLen: 70, DDPHeader: header}))
 		r.h.close()
 		wantCompletions(r, r.s.SendCQ, result{1, ok}, result{2, rnic.StatusRemoteTermination}, result{3, flushed})
+	})
+}
+
+func TestReadThatIsAnRTRCountsInTheMSN(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		h, connected := w.responder(s, rnic.ConnParam{MPA: &mpa.Config{PeerToPeer: true, RTR: mpa.RTRRead}})
+		if err := <-connected; err != nil {
+			w.Fatal(err)
+		}
+		h.want(rdmap.OpReadRequest)
+		s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpFetchAdd}, rnic.SendWR{ID: 2, Op: rnic.OpFetchAdd})
+		h.want(rdmap.OpAtomicRequest)
+		seg := h.want(rdmap.OpAtomicRequest)
+		header, _ := seg.Untagged.AppendBinary(nil)
+		h.send(terminateSeg(rdmap.Terminate{Code: rdmap.CodeInvalidSTag, HdrCt: 0xC0, SegmentLen: 70, DDPHeader: header}))
+		h.close()
+		wantCompletions(w, s.SendCQ, result{1, flushed}, result{2, rnic.StatusRemoteTermination})
 	})
 }
 

@@ -89,16 +89,15 @@ func (p *llp) Receive(place func(segment []byte, order uint64)) error {
 	return p.Conn.Receive(p.watch)
 }
 
-// bind gives a queue pair its stream and starts it: from Idle to RTS.
+// bind gives a queue pair its stream and starts it: from Idle, in which beginStartup
+// has kept it, to RTS.
 func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*link, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case q.closed:
+	if q.closed {
 		return nil, ErrClosed
-	case q.state != Idle:
-		return nil, &StateError{State: q.state, Err: q.err}
-	case q.link != nil: // a stream before this one was closed gracefully
+	}
+	if q.link != nil { // a stream before this one was closed gracefully
 		q.ended.Add(q.link.rdmap.Stats())
 	}
 	params := conn.Params()

@@ -104,6 +104,80 @@ func TestRequestsOfAClosedListenerAreDropped(t *testing.T) {
 	})
 }
 
+func TestListenerClosesWhileAConnectionWaitsForItsTurn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Limits = pd.Limits{pd.HalfOpen: 1} })
+		l := w.listen(s)
+		var peers []*peer
+		for range 5 {
+			peers = append(peers, w.dial(l.Addr().String()))
+		}
+		synctest.Wait()
+		start := time.Now()
+		if err := l.Close(); err != nil {
+			w.Error(err)
+		}
+		for _, h := range peers {
+			if _, err := h.conn.Read(make([]byte, 1)); err == nil {
+				w.Error("a peer of a closed listener reads something")
+			}
+		}
+		if d := time.Since(start); d != 0 {
+			w.Errorf("it took %v", d)
+		}
+	})
+}
+
+func TestRejectedConnectionStaysOpenUntilThePeerCloses(t *testing.T) {
+	// "leaving the TCP connection open": RFC 5044 §7.1.2 rule 2. But not for ever.
+	for name, end := range map[string]func(s *rnictest.Side, h *peer) time.Duration{
+		"it closes":     func(_ *rnictest.Side, h *peer) time.Duration { h.close(); return 0 },
+		"it resets":     func(_ *rnictest.Side, h *peer) time.Duration { h.reset(); return 0 },
+		"it never does": func(*rnictest.Side, *peer) time.Duration { return rnic.DefaultCloseTimeout },
+		"it sends for ever": func(_ *rnictest.Side, h *peer) time.Duration {
+			go func() {
+				for {
+					if _, err := h.conn.Write(make([]byte, 1000)); err != nil {
+						return
+					}
+					time.Sleep(time.Second)
+				}
+			}()
+			return rnic.DefaultCloseTimeout
+		},
+		"the device closes": func(s *rnictest.Side, _ *peer) time.Duration { _ = s.Device.Close(); return 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				s := w.side()
+				l := w.listen(s)
+				defer l.Close()
+				h := w.dial(l.Addr().String())
+				h.frame(&plainRequest)
+				r, err := l.Accept(w.Context())
+				if err != nil {
+					w.Fatal(err)
+				}
+				if err := r.Reject(w.Context(), []byte("no")); err != nil {
+					w.Error(err)
+				}
+				if f := h.readFrame(); !f.Rejected || string(f.PrivateData) != "no" {
+					w.Errorf("Reply %v", &f)
+				}
+				h.quiet()
+				if n := s.Device.Held(pd.HalfOpen); n != 1 {
+					w.Errorf("%d half-open connections are held; want 1", n)
+				}
+				time.Sleep(end(s, h))
+				synctest.Wait()
+				if n := s.Device.Held(pd.HalfOpen); n != 0 {
+					w.Errorf("%d half-open connections are held after the end", n)
+				}
+			})
+		})
+	}
+}
+
 func TestListenerClosesOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.side()

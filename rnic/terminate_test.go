@@ -366,7 +366,23 @@ func TestMarkerErrorTerminatesWithoutHeaders(t *testing.T) {
 }
 
 func TestCQOverflowTerminatesTheStream(t *testing.T) {
-	for name, receive := range map[string]bool{"of receives": true, "of sends": false} {
+	for name, c := range map[string]struct {
+		receives bool // which of the two completion queues is too small
+		step     func(w *world, s *rnictest.Side, h *peer)
+	}{
+		"of receives": {true, func(_ *world, _ *rnictest.Side, h *peer) { h.send(sendSeg("")) }},
+		"of sends": {false, func(w *world, s *rnictest.Side, h *peer) {
+			h.send(sendSeg(""))
+			s.Send(w, rnic.SendWR{ID: 3, Op: rnic.OpSend})
+			h.want(rdmap.OpSend)
+		}},
+		"of Reads": {false, func(w *world, s *rnictest.Side, h *peer) {
+			h.send(sendSeg(""))
+			s.Send(w, rnic.SendWR{ID: 3, Op: rnic.OpRead})
+			h.want(rdmap.OpReadRequest)
+			h.send(taggedSeg(rdmap.OpReadResponse, 0, 0, nil))
+		}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				first := w.side()
@@ -375,18 +391,14 @@ func TestCQOverflowTerminatesTheStream(t *testing.T) {
 					w.Fatal(err)
 				}
 				attr := rnic.QPAttr{RecvCQ: small}
-				if !receive {
+				if !c.receives {
 					attr = rnic.QPAttr{SendCQ: small}
 				}
 				s := newQP(w, first.Device, first.PD, attr)
 				h := w.peerOf(s, rnic.ConnParam{})
 				s.Recv(w, rnic.RecvWR{ID: 1}, rnic.RecvWR{ID: 2})
 				for range 2 {
-					h.send(sendSeg(""))
-					if !receive {
-						s.Send(w, rnic.SendWR{ID: 3, Op: rnic.OpSend})
-						h.want(rdmap.OpSend)
-					}
+					c.step(w, s, h)
 				}
 				if term := h.wantTerminate(rdmap.CodeStreamCatastrophic); !errors.Is(s.QP.Err(), rnic.ErrOverflow) {
 					w.Errorf("Terminate %v; the stream ended with %v", &term, s.QP.Err())
