@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"urnic/internal/capture"
 	"urnic/internal/simnet"
 	"urnic/mpa"
 	"urnic/pd"
@@ -786,4 +788,108 @@ func TestPeerThatClosesBeforeAcceptEndsTheStreamAtOnce(t *testing.T) {
 		}
 		wantState(w, s.QP, rnic.Idle)
 	})
+}
+
+// A conversation is what a recording shows of one connection.
+type conversation struct {
+	octets [2][]byte // by side
+	closed []string  // how, in order
+}
+
+func (c *conversation) Data(from capture.Side, _ capture.At, b []byte) {
+	c.octets[from] = append(c.octets[from], b...)
+}
+func (c *conversation) Hole(capture.Side, capture.At, int) {}
+func (c *conversation) Close(_ capture.Side, _ capture.At, reset bool) {
+	if reset {
+		c.closed = append(c.closed, "reset")
+		return
+	}
+	c.closed = append(c.closed, "FIN")
+}
+func (c *conversation) End() {}
+
+func TestStartupsThatComeToNothingAreRecorded(t *testing.T) {
+	var file bytes.Buffer
+	inWorld(t, func(w *world) {
+		s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Record = &file })
+		// As initiator: two tries, of which the second is rejected.
+		l, err := w.Listen(w.Context(), ":0")
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer l.Close()
+		connected := make(chan error, 1)
+		go func() { connected <- s.QP.Connect(w.Context(), l.Addr().String(), rnic.ConnParam{}) }()
+		for _, answer := range []mpa.Frame{{Reply: true, Revision: 1}, {Reply: true, Revision: 1, Rejected: true}} {
+			c, err := l.Accept()
+			if err != nil {
+				w.Fatal(err)
+			}
+			h := newPeer(w, c)
+			h.readFrame()
+			h.frame(&answer)
+		}
+		if err := <-connected; err == nil {
+			w.Error("it was connected")
+		}
+		// As responder: garbage, a request that is dropped, one that is rejected,
+		// one that can't be, and one that can't be accepted.
+		rl := w.listen(s)
+		defer rl.Close()
+		w.dial(rl.Addr().String()).write([]byte("GET / HTTP/1.0\r\n\r\n"))
+		for _, do := range []func(r *rnic.ConnRequest) error{
+			func(r *rnic.ConnRequest) error { return r.Close() },
+			func(r *rnic.ConnRequest) error { return r.Reject(w.Context(), nil) },
+			func(r *rnic.ConnRequest) error {
+				if r.Reject(w.Context(), make([]byte, 1000)) == nil {
+					return errors.New("it was rejected")
+				}
+				return nil
+			},
+			func(r *rnic.ConnRequest) error {
+				s.QP.Abort()
+				if r.Accept(w.Context(), s.QP, rnic.ConnParam{}) == nil {
+					return errors.New("it was accepted")
+				}
+				return nil
+			},
+		} {
+			h := w.dial(rl.Addr().String())
+			h.frame(&plainRequest)
+			r, err := rl.Accept(w.Context())
+			if err == nil {
+				err = do(r)
+			}
+			if err != nil {
+				w.Error(err)
+			}
+			h.close()
+		}
+	})
+	r, err := capture.NewReader(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*conversation
+	a := capture.NewAssembler(func(*capture.Conn) capture.Consumer {
+		c := new(conversation)
+		all = append(all, c)
+		return c
+	})
+	if err := a.ReadAll(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	// Octets of the one that dialled and of the one that listened, and the end.
+	want := []string{
+		"24 20 [reset]", "20 20 [reset]", // the tries with revision 2 and 1
+		"18 0 [reset]", "20 0 [reset]", "20 20 [FIN]", "20 0 [reset]", "20 0 [reset]",
+	}
+	var got []string
+	for _, c := range all {
+		got = append(got, fmt.Sprint(len(c.octets[capture.Opener]), len(c.octets[capture.Acceptor]), c.closed))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the recording shows\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }
