@@ -838,6 +838,7 @@ func TestStartupsThatComeToNothingAreRecorded(t *testing.T) {
 		rl := w.listen(s)
 		defer rl.Close()
 		w.dial(rl.Addr().String()).write([]byte("GET / HTTP/1.0\r\n\r\n"))
+		synctest.Wait()
 		for _, do := range []func(r *rnic.ConnRequest) error{
 			func(r *rnic.ConnRequest) error { return r.Close() },
 			func(r *rnic.ConnRequest) error { return r.Reject(w.Context(), nil) },
