@@ -182,7 +182,11 @@ type startup struct {
 // limit bounds what is done on the stream until the function that it returns
 // is called: by ctx and by d.
 func (s *startup) limit(ctx context.Context, d time.Duration) (done func()) {
-	_ = s.conn.SetDeadline(time.Now().Add(d)) // a closed stream fails soon enough
+	deadline := time.Now().Add(d)
+	if ctx.Err() != nil { // AfterFunc would tell, but perhaps too late
+		deadline = time.Unix(1, 0)
+	}
+	_ = s.conn.SetDeadline(deadline) // a closed stream fails soon enough
 	var mu sync.Mutex
 	over := false
 	stop := context.AfterFunc(ctx, func() {

@@ -197,11 +197,19 @@ func TestPeerThatDoesNotReadRunsIntoTheTimeLimit(t *testing.T) {
 func TestContextThatIsOverBeforehandStartsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for role, start := range map[Role]func(context.Context, net.Conn, Config) <-chan started{Initiator: initiates, Responder: responds} {
-		beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, _ *peer) {
-			if s := <-start(ctx, conn, Config{}); !errors.Is(s.err, context.Canceled) {
+	for role, r := range map[Role]struct {
+		start func(context.Context, net.Conn, Config) <-chan started
+		peer  []byte // what the peer has said already
+	}{
+		Initiator: {initiates, frame(repKey, 0x40, 1)},
+		Responder: {responds, frame(reqKey, 0x40, 1)},
+	} {
+		beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
+			p.says(r.peer)
+			if s := <-r.start(ctx, conn, Config{}); !errors.Is(s.err, context.Canceled) {
 				t.Errorf("%v: %v", role, s.err)
 			}
+			p.expectsEnd()
 		})
 	}
 }
