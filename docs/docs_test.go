@@ -173,7 +173,7 @@ func headings(t *testing.T, file string) map[string]bool {
 	}
 	out := map[string]bool{}
 	drop := regexp.MustCompile(`[^a-z0-9 _-]`)
-	for _, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		if h := strings.TrimLeft(line, "#"); h != line && strings.HasPrefix(h, " ") {
 			out[strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(strings.TrimSpace(h)), ""), " ", "-")] = true
 		}

@@ -25,7 +25,7 @@ func TestTCPIsClosedWhenItsStreamEnds(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 				_, err := p.conn.Read(make([]byte, 1))
-				if name == "close" && err != io.EOF || name == "abort" && !errors.Is(err, syscall.ECONNRESET) {
+				if name == "close" && !errors.Is(err, io.EOF) || name == "abort" && !errors.Is(err, syscall.ECONNRESET) {
 					t.Errorf("%v, %s: the peer reads %v", role, name, err)
 				}
 				p.expectsEnd()
@@ -44,7 +44,7 @@ func TestTCPIsClosedWhenItsStreamEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.expects(fpdus(out, []byte("last")))
-			if _, err := p.conn.Read(make([]byte, 1)); err != io.EOF {
+			if _, err := p.conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Errorf("%v: the peer reads %v; want io.EOF", role, err)
 			}
 			p.says(fpdus(in, []byte("more")))

@@ -351,7 +351,7 @@ func TestDiscardReadsToTheEnd(t *testing.T) {
 			t.Error(err)
 		}
 		p.expects(fpdus(out, []byte("terminate")))
-		if _, err := p.conn.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := p.conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("then the peer reads %v", err)
 		}
 		if c.in.buf != nil || c.in.stash != nil {

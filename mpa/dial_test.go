@@ -150,8 +150,7 @@ func TestDialClosesTheStreamOfARejection(t *testing.T) {
 		closed = err != nil
 	}
 	dials(t, Config{Revision: 1}, []func(*peer){rejecting}, func(t *testing.T, _ *Conn, err error, _ int) {
-		var rejected *RejectedError
-		if !errors.As(err, &rejected) {
+		if _, ok := errors.AsType[*RejectedError](err); !ok {
 			t.Errorf("%v; want a rejection", err)
 		}
 		synctest.Wait()

@@ -17,8 +17,10 @@ func TestErrorsSayWhatAndWhy(t *testing.T) {
 		{&Error{Code: 99}, "mpa: MPA error code 99"},
 		{&ConfigError{"IRD 20000"}, "mpa: configuration: IRD 20000"},
 		{&RejectedError{}, "mpa: the Responder rejected the connection"},
-		{&RejectedError{PrivateData: []byte("no"), Enhanced: true, IRD: 3, ORD: 4},
-			"mpa: the Responder rejected the connection with 2 octets of private data, offering IRD 3 and ORD 4"},
+		{
+			&RejectedError{PrivateData: []byte("no"), Enhanced: true, IRD: 3, ORD: 4},
+			"mpa: the Responder rejected the connection with 2 octets of private data, offering IRD 3 and ORD 4",
+		},
 	} {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("%q; want %q", got, tt.want)

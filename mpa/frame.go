@@ -3,6 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 const (
@@ -157,19 +158,20 @@ func (f *Frame) String() string {
 	if f.Reply {
 		name = "MPA Reply"
 	}
-	s := fmt.Sprintf("%s rev=%d", name, f.Revision)
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s rev=%d", name, f.Revision)
 	for _, flag := range []struct {
 		set  bool
 		name string
 	}{{f.Markers, " M"}, {f.CRC, " C"}, {f.Rejected, " R"}, {f.Enhanced, " S"}} {
 		if flag.set {
-			s += flag.name
+			s.WriteString(flag.name)
 		}
 	}
 	if f.Enhanced {
 		if e, err := ParseEnhanced(f.PrivateData); err == nil {
-			s += " " + e.String()
+			s.WriteString(" " + e.String())
 		}
 	}
-	return fmt.Sprintf("%s pd=%d", s, len(f.ULPData()))
+	return fmt.Sprintf("%s pd=%d", s.String(), len(f.ULPData()))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"slices"
 	"testing"
 )
 
@@ -133,12 +134,9 @@ func fuzzInitiator(t *testing.T, octets []byte, seed uint64, cfg Config) {
 
 func wantOneOf(t *testing.T, err error, codes ...Code) {
 	t.Helper()
-	var e *Error
-	if errors.As(err, &e) {
-		for _, code := range codes {
-			if e.Code == code {
-				return
-			}
+	if e, ok := errors.AsType[*Error](err); ok {
+		if slices.Contains(codes, e.Code) {
+			return
 		}
 	}
 	t.Fatalf("%v; want one of the codes %v", err, codes)

@@ -1,7 +1,7 @@
 package mpa
 
+// MinMULPDU and MaxMULPDU bound the MULPDU, in octets (RFC 5044 §3).
 const (
-	// MinMULPDU and MaxMULPDU bound the MULPDU, in octets (RFC 5044 §3).
 	MinMULPDU = 128
 	MaxMULPDU = 64768
 )

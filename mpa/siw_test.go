@@ -149,8 +149,12 @@ func TestRequestsOfSiw(t *testing.T) {
 		{"rping", Config{IRD: 16, ORD: 16, CRC: CRCOff}, frame(reqKey, 0x10, 2, 0, 1, 0, 1), frame(repKey, 0x10, 2, 0, 1, 0, 1)},
 		{"rdma_client", Config{IRD: 16, ORD: 16, CRC: CRCOff}, frame(reqKey, 0x10, 2, 0, 128, 0, 128), frame(repKey, 0x10, 2, 0, 16, 0, 16)},
 		{"perftest without reads", Config{IRD: 16, ORD: 16}, frame(reqKey, 0x10, 2, 0, 0, 0, 0), frame(repKey, 0x50, 2, 0, 0, 0, 0)},
-		{"NFS", Config{IRD: 128, ORD: 128}, frame(reqKey, 0x10, 2, 0, 128, 0, 0, 0xF6, 0xAB, 0x0E, 0x18, 1, 0, 0, 0),
-			frame(repKey, 0x50, 2, 0, 0, 0, 128)},
+		{
+			"NFS",
+			Config{IRD: 128, ORD: 128},
+			frame(reqKey, 0x10, 2, 0, 128, 0, 0, 0xF6, 0xAB, 0x0E, 0x18, 1, 0, 0, 0),
+			frame(repKey, 0x50, 2, 0, 0, 0, 128),
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {

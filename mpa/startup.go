@@ -47,11 +47,17 @@ func initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
 		return nil, s.why(ctx, "waiting for the Reply", err)
 	}
 	p, err := cfg.complete(&req, &rep)
-	var e *Error
-	if err != nil && !(errors.As(err, &e) && (e.Code == CodeInsufficientIRD || e.Code == CodeNoMatchingRTR)) {
+	if err != nil && !owesTerminate(err) {
 		return nil, err
 	}
 	return newConn(conn, &cfg, p, s.rest()), err
+}
+
+// owesTerminate says whether the Responder must be told why the Initiator does
+// not go on (RFC 6581 §9).
+func owesTerminate(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Code == CodeInsufficientIRD || e.Code == CodeNoMatchingRTR)
 }
 
 // A Request is an MPA Request that a Responder has received and found well
@@ -234,7 +240,7 @@ func (s *startup) receive() (Frame, error) {
 		}
 		if err != nil {
 			s.record(len(s.buf))
-			if err == io.EOF && len(s.buf) > 0 {
+			if errors.Is(err, io.EOF) && len(s.buf) > 0 {
 				err = io.ErrUnexpectedEOF
 			}
 			return Frame{}, lost(err)

@@ -25,26 +25,34 @@ type phase struct {
 }
 
 var phases = []phase{
-	{"waiting for the Request", frame(reqKey, 0x50, 2, 0, 1, 0, 1, 'p', 'd'), DefaultRequestTimeout,
+	{
+		"waiting for the Request", frame(reqKey, 0x50, 2, 0, 1, 0, 1, 'p', 'd'), DefaultRequestTimeout,
 		func(ctx context.Context, conn *simnet.Conn, _ *peer) <-chan started {
 			return responds(ctx, conn, Config{})
-		}},
-	{"waiting for the Request, a limit set", frame(reqKey, 0, 1), 3 * time.Minute,
+		},
+	},
+	{
+		"waiting for the Request, a limit set", frame(reqKey, 0, 1), 3 * time.Minute,
 		func(ctx context.Context, conn *simnet.Conn, _ *peer) <-chan started {
 			return responds(ctx, conn, Config{RequestTimeout: 3 * time.Minute, ReplyTimeout: time.Hour})
-		}},
-	{"waiting for the Reply", frame(repKey, 0x50, 2, 0, 1, 0, 1, 'p', 'd'), DefaultReplyTimeout,
+		},
+	},
+	{
+		"waiting for the Reply", frame(repKey, 0x50, 2, 0, 1, 0, 1, 'p', 'd'), DefaultReplyTimeout,
 		func(ctx context.Context, conn *simnet.Conn, p *peer) <-chan started {
 			done := initiates(ctx, conn, Config{IRD: 1, ORD: 1})
 			p.hears(24)
 			return done
-		}},
-	{"waiting for the Reply, a limit set", frame(repKey, 0x40, 1), 3 * time.Minute,
+		},
+	},
+	{
+		"waiting for the Reply, a limit set", frame(repKey, 0x40, 1), 3 * time.Minute,
 		func(ctx context.Context, conn *simnet.Conn, p *peer) <-chan started {
 			done := initiates(ctx, conn, Config{Revision: 1, ReplyTimeout: 3 * time.Minute, RequestTimeout: time.Hour})
 			p.hears(20)
 			return done
-		}},
+		},
+	},
 }
 
 // atEachOctet runs f for each phase and each octet before which the peer may

@@ -17,7 +17,6 @@ type wire struct {
 	peer    *wire
 	arena   []byte
 	ends    []int // of the segments in arena
-	out     int   // segments received
 	posted  uint64
 	receive uint64 // order of the next segment
 }

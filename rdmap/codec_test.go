@@ -294,8 +294,7 @@ func FuzzParseHeaders(f *testing.F) {
 		for _, tt := range codecTable {
 			v, err := tt.parse(b)
 			if err != nil {
-				var e *Error
-				if !errors.As(err, &e) {
+				if _, ok := errors.AsType[*Error](err); !ok {
 					t.Fatalf("%s: untyped error %v", tt.name, err)
 				}
 				continue

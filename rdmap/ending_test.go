@@ -340,7 +340,7 @@ func TestOnlyRDMAMessagesAreSentUntilTeardown(t *testing.T) {
 	if !errors.Is(s.transmitting, ddp.ErrClosed) || !slices.Equal(s.failed, []*Operation{late}) {
 		t.Errorf("Transmit: %v; failed %v", s.transmitting, s.failed)
 	}
-	if err := p.llp.Receive(nil); err != io.EOF {
+	if err := p.llp.Receive(nil); !errors.Is(err, io.EOF) {
 		t.Errorf("the stream ends with %v; want EOF", err)
 	}
 	// The other half goes on.
@@ -349,7 +349,7 @@ func TestOnlyRDMAMessagesAreSentUntilTeardown(t *testing.T) {
 		t.Errorf("%v; %d completed", s.err, len(s.completed))
 	}
 	_ = p.llp.CloseWrite()
-	if s.receive(); s.err != io.EOF {
+	if s.receive(); !errors.Is(s.err, io.EOF) {
 		t.Errorf("the stream ends with %v; want EOF", s.err)
 	}
 	if err := s.stream.Close(); err != nil {
@@ -374,7 +374,7 @@ func TestRequestAfterCloseWriteIsNotAnswered(t *testing.T) {
 func TestSegmentAfterTheEndOfTheStreamAbortsIt(t *testing.T) {
 	s, p := withPeer(t, Config{})
 	_ = p.llp.CloseWrite()
-	if s.receive(); s.err != io.EOF {
+	if s.receive(); !errors.Is(s.err, io.EOF) {
 		t.Fatalf("the stream ends with %v; want EOF", s.err)
 	}
 	s.err = nil
@@ -395,7 +395,7 @@ func TestErrorOfTheLLPIsNotTheOperations(t *testing.T) {
 		s.llp.cantPost = errors.New("the connection is gone")
 		s.submit(op)
 		p.settle()
-		if s.transmitting != s.llp.cantPost || len(s.failed)+len(s.submitted) != 0 || s.stream.terminate.Load() != nil {
+		if !errors.Is(s.transmitting, s.llp.cantPost) || len(s.failed)+len(s.submitted) != 0 || s.stream.terminate.Load() != nil {
 			t.Errorf("%v: Transmit: %v; %d failed, %d submitted", op.Op, s.transmitting, len(s.failed), len(s.submitted))
 		}
 	}
@@ -403,7 +403,7 @@ func TestErrorOfTheLLPIsNotTheOperations(t *testing.T) {
 		s, p := withPeer(t, Config{IRD: 1})
 		s.llp.cantPost = errors.New("the connection is gone")
 		p.send(readRequest(ReadRequest{}))
-		if s.transmitting != s.llp.cantPost || s.stream.terminate.Load() != nil {
+		if !errors.Is(s.transmitting, s.llp.cantPost) || s.stream.terminate.Load() != nil {
 			t.Errorf("Transmit: %v; Terminate for %v", s.transmitting, s.stream.terminate.Load())
 		}
 	})

@@ -1,8 +1,8 @@
 package rdmap_test
 
 import (
+	"errors"
 	"fmt"
-	"io"
 
 	"urnic/ddp"
 	"urnic/ddp/ddptest"
@@ -35,10 +35,12 @@ func (o *owner) ReceiveBuffer(ahead uint32, _ bool) ddp.Buffer {
 	}
 	return o.buffer
 }
+
 func (o *owner) Deliver(d rdmap.Delivery) error {
 	fmt.Printf("delivered: %v, %q\n", d.Op, o.buffer[:d.Length])
 	return nil
 }
+
 func (o *owner) Completed(op *rdmap.Operation) error {
 	fmt.Printf("completed: %d octets read\n", op.Length)
 	return nil
@@ -84,9 +86,10 @@ func Example() {
 	// turn lets a stream receive what has come and send what there is to send.
 	turn := func(o *owner, llp *ddptest.LLP) {
 		for llp.Waiting() > 0 {
-			if err := o.stream.Receive(); err != nil && err != io.EOF {
-				fmt.Println("error:", err.(*rdmap.Error).Code)
-				o.stream.Fail(err.(*rdmap.Error))
+			err := o.stream.Receive()
+			if e, ok := errors.AsType[*rdmap.Error](err); ok {
+				fmt.Println("error:", e.Code)
+				o.stream.Fail(e)
 			}
 		}
 		if _, err := o.stream.Transmit(o); err != nil {

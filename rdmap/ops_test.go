@@ -30,8 +30,8 @@ func addOf(tag stag.STag, to, n uint64) *Operation {
 	return &Operation{Op: OpAtomicRequest, STag: tag, TO: to, Atomic: AtomicRequest{Op: AtomicFetchAdd, AddSwap: n}}
 }
 
-func swapOf(tag stag.STag, to, old, new uint64) *Operation {
+func swapOf(tag stag.STag, to, compare, swap uint64) *Operation {
 	return &Operation{Op: OpAtomicRequest, STag: tag, TO: to, Atomic: AtomicRequest{
-		Op: AtomicCmpSwap, Compare: old, CompareMask: ^uint64(0), AddSwap: new, AddSwapMask: ^uint64(0),
+		Op: AtomicCmpSwap, Compare: compare, CompareMask: ^uint64(0), AddSwap: swap, AddSwapMask: ^uint64(0),
 	}}
 }

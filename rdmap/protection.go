@@ -15,8 +15,7 @@ func protectionError(err error) *Error {
 		return e
 	}
 	e = &Error{Code: CodeProtectionUnspecified, Clause: "RFC 5040 §7.2", Err: err}
-	var access *stag.AccessError
-	if errors.As(err, &access) {
+	if access, ok := errors.AsType[*stag.AccessError](err); ok {
 		switch access.Violation {
 		case stag.InvalidSTag:
 			e.Code = CodeInvalidSTag
@@ -37,8 +36,7 @@ func protectionError(err error) *Error {
 // sink of a Write or a Read Response (RFC 5041 §7.1).
 func placementError(err error) error {
 	e := &ddp.Error{Code: ddp.CodeInvalidSTag, Clause: "RFC 5041 §7.1", Err: err}
-	var access *stag.AccessError
-	if errors.As(err, &access) {
+	if access, ok := errors.AsType[*stag.AccessError](err); ok {
 		switch access.Violation {
 		case stag.InvalidSTag:
 		case stag.NotAssociated, stag.NoRights: // there is no code for missing rights

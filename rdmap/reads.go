@@ -144,8 +144,8 @@ func (d *depths) popOutbound() {
 
 // sinkOf finds the Read whose Response a segment of n octets belongs to: one
 // that is outstanding, with this sink and range. An LLP may bring segments
-// early, so that it need not be the oldest one.
-func (d *depths) sinkOf(h *ddp.TaggedHeader, n int) (found, any bool) {
+// early, so that it need not be the oldest one. waiting tells whether any Read is.
+func (d *depths) sinkOf(h *ddp.TaggedHeader, n int) (found, waiting bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range d.orq.n {
@@ -153,11 +153,11 @@ func (d *depths) sinkOf(h *ddp.TaggedHeader, n int) (found, any bool) {
 		if o == nil || o.Op != OpReadRequest {
 			continue
 		}
-		any = true
+		waiting = true
 		off := h.TO - o.SinkTO // huge if the segment begins before the sink
 		if o.SinkSTag == h.STag && off <= o.Length && uint64(n) <= o.Length-off {
 			return true, true
 		}
 	}
-	return false, any
+	return false, waiting
 }

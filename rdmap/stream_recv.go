@@ -247,9 +247,10 @@ func (r *receiver) DeliverUntagged(h *ddp.UntaggedHeader, length uint32) error {
 	case OpAtomicRequest:
 		return r.atomicRequest(h, length)
 	case OpAtomicResponse:
-		return r.atomicResponse(h, length)
+		return r.atomicResponse(length)
 	case OpTerminate:
 		return r.terminateMessage(length)
+	default: // a Send or Immediate Data
 	}
 	if rtr, err := r.expected(op, uint64(length)); rtr || err != nil {
 		return err
@@ -329,7 +330,7 @@ func (r *receiver) answer(h *ddp.UntaggedHeader, length uint32, in inbound) {
 
 // atomicResponse completes the oldest request, which must be the atomic that
 // the response is for: responses keep the order of the requests.
-func (r *receiver) atomicResponse(h *ddp.UntaggedHeader, length uint32) error {
+func (r *receiver) atomicResponse(length uint32) error {
 	resp, err := ParseAtomicResponse(r.intake.responses.take(length))
 	if err != nil {
 		return err

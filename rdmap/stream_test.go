@@ -56,8 +56,11 @@ func TestEveryOperationPasses(t *testing.T) {
 				t.Errorf("completed %v; originals %d, %d", a.completed, add.Original, swap.Original)
 			}
 			want := []Delivery{
-				{Op: OpSend, Length: 1000}, {Op: OpSendSE}, {Op: OpImmediate, Length: 8},
-				{Op: OpSendInvalidate, Length: 3, Invalidated: doomed.tag}, {Op: OpImmediateSE, Length: 8},
+				{Op: OpSend, Length: 1000},
+				{Op: OpSendSE},
+				{Op: OpImmediate, Length: 8},
+				{Op: OpSendInvalidate, Length: 3, Invalidated: doomed.tag},
+				{Op: OpImmediateSE, Length: 8},
 			}
 			if !slices.Equal(b.delivered, want) || !bytes.Equal(b.contents[0], data) || string(b.contents[3]) != "inv" || b.contents[2][7] != 8 {
 				t.Errorf("delivered %+v", b.delivered)

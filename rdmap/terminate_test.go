@@ -22,30 +22,30 @@ type failure struct {
 // Figure 9 and RFC 5041 §7.2. The side has IRD and ORD 2, two receive buffers of
 // 64 octets, and the region r of 64 octets at base with all rights.
 func failures(r func(s *side) region) []failure {
-	any := func(s *side) stag.STag { return r(s).tag }
+	tag := func(s *side) stag.STag { return r(s).tag }
 	return []failure{
 		// RDMAP: remote protection errors, of Sends with Invalidate
-		{"0100 invalid STag", func(s *side, p *peer) { p.send(untagged(OpSendInvalidate, nil), invalidating(any(s)^1)) }, 0x0100},
+		{"0100 invalid STag", func(s *side, p *peer) { p.send(untagged(OpSendInvalidate, nil), invalidating(tag(s)^1)) }, 0x0100},
 		{"0109 STag cannot be invalidated", func(s *side, p *peer) {
 			tag := s.memory(8, stag.LocalWrite).tag
 			p.send(untagged(OpSendSEInvalidate, nil), invalidating(tag))
 		}, 0x0109},
 		// RDMAP: remote operation errors
 		{"0205 version of a Send", func(s *side, p *peer) { p.send(untagged(OpSend, nil), rdmapVersion(2)) }, 0x0205},
-		{"0205 version of a Write", func(s *side, p *peer) { p.send(tagged(OpWrite, any(s), base, []byte{1}), rdmapVersion(3)) }, 0x0205},
+		{"0205 version of a Write", func(s *side, p *peer) { p.send(tagged(OpWrite, tag(s), base, []byte{1}), rdmapVersion(3)) }, 0x0205},
 		{"0205 version of an empty Write", func(s *side, p *peer) { p.send(tagged(OpWrite, 0, 0, nil), rdmapVersion(2)) }, 0x0205},
 		{"0205 version of a Read Request", func(s *side, p *peer) { p.send(readRequest(ReadRequest{}), rdmapVersion(2)) }, 0x0205},
 		{"0205 version of a Terminate", func(s *side, p *peer) { p.send(terminateOf(Terminate{}), rdmapVersion(2)) }, 0x0205},
 		{"0206 reserved opcode", func(s *side, p *peer) { p.send(untagged(OpSend, nil), opcode(12)) }, 0x0206},
-		{"0206 reserved tagged opcode", func(s *side, p *peer) { p.send(tagged(OpWrite, any(s), base, []byte{1}), opcode(15)) }, 0x0206},
+		{"0206 reserved tagged opcode", func(s *side, p *peer) { p.send(tagged(OpWrite, tag(s), base, []byte{1}), opcode(15)) }, 0x0206},
 		{"0206 no Read outstanding", func(s *side, p *peer) { p.send(tagged(OpReadResponse, 0, 0, nil)) }, 0x0206},
 		{"0206 atomic code 1", func(s *side, p *peer) { p.send(atomicRequest(AtomicRequest{Op: 1})) }, 0x0206},
-		{"0207 unaligned atomic", func(s *side, p *peer) { p.send(atomicRequest(AtomicRequest{STag: any(s), TO: base + 1})) }, 0x0207},
+		{"0207 unaligned atomic", func(s *side, p *peer) { p.send(atomicRequest(AtomicRequest{STag: tag(s), TO: base + 1})) }, 0x0207},
 		{"0207 Read Response too short", func(s *side, p *peer) {
-			s.submit(readOf(1, 2, any(s), base, 2))
+			s.submit(readOf(1, 2, tag(s), base, 2))
 			p.settle()
 			p.next(OpReadRequest)
-			p.send(tagged(OpReadResponse, any(s), base, []byte{1}))
+			p.send(tagged(OpReadResponse, tag(s), base, []byte{1}))
 		}, 0x0207},
 		{"0207 error of the ULP without a code", func(s *side, p *peer) {
 			s.refuse = errors.New("no")
@@ -61,10 +61,10 @@ func failures(r func(s *side) region) []failure {
 		}, 0x0208},
 		{"0207 error of the ULP as a Read completes", func(s *side, p *peer) {
 			s.refuse = errors.New("no")
-			s.submit(readOf(1, 2, any(s), base, 0))
+			s.submit(readOf(1, 2, tag(s), base, 0))
 			p.settle()
 			p.next(OpReadRequest)
-			p.send(tagged(OpReadResponse, any(s), base, nil))
+			p.send(tagged(OpReadResponse, tag(s), base, nil))
 		}, 0x0207},
 		{"02FF length of a Read Request", func(s *side, p *peer) { p.send(untagged(OpReadRequest, make([]byte, 29))) }, 0x02FF},
 		{"02FF length of an Atomic Request", func(s *side, p *peer) { p.send(untagged(OpAtomicRequest, make([]byte, 51))) }, 0x02FF},
@@ -72,9 +72,9 @@ func failures(r func(s *side) region) []failure {
 		{"02FF Terminate too short", func(s *side, p *peer) { p.send(untagged(OpTerminate, []byte{2, 7, 0xC0})) }, 0x02FF},
 		{"02FF Terminate without its headers", func(s *side, p *peer) { p.send(untagged(OpTerminate, []byte{2, 7, 0xC0, 0})) }, 0x02FF},
 		// DDP: tagged buffer errors
-		{"1100 invalid STag", func(s *side, p *peer) { p.send(tagged(OpWrite, any(s)^1, base, []byte{1})) }, 0x1100},
-		{"1101 TO out of bounds", func(s *side, p *peer) { p.send(tagged(OpWrite, any(s), base-1, []byte{1})) }, 0x1101},
-		{"1101 end out of bounds", func(s *side, p *peer) { p.send(tagged(OpWrite, any(s), base+63, []byte{1, 2})) }, 0x1101},
+		{"1100 invalid STag", func(s *side, p *peer) { p.send(tagged(OpWrite, tag(s)^1, base, []byte{1})) }, 0x1100},
+		{"1101 TO out of bounds", func(s *side, p *peer) { p.send(tagged(OpWrite, tag(s), base-1, []byte{1})) }, 0x1101},
+		{"1101 end out of bounds", func(s *side, p *peer) { p.send(tagged(OpWrite, tag(s), base+63, []byte{1, 2})) }, 0x1101},
 		{"1102 STag of another stream", func(s *side, p *peer) {
 			r := s.register(stag.Memory{Mem: make([]byte, 8), Base: base, Access: stag.LocalWrite | stag.RemoteWrite, Stream: 99})
 			p.send(tagged(OpWrite, r.tag, base, []byte{1}))
@@ -332,7 +332,7 @@ func TestLostConnectionSendsNoTerminate(t *testing.T) {
 	s, p := withPeer(t, Config{}, ddptest.Options{})
 	for _, err := range []error{&mpa.Error{Code: mpa.CodeConnectionLost}, errors.New("reset")} {
 		s.llp.cantReceive = err
-		if got := s.stream.Receive(); got != err {
+		if got := s.stream.Receive(); !errors.Is(got, err) {
 			t.Errorf("Receive failed with %v; want %v as it is", got, err)
 		}
 	}

@@ -41,19 +41,19 @@ type operation struct {
 }
 
 func operations(size int) []operation {
-	one := func(op rnic.Opcode, flags rnic.Flags) func(local, remote *rnic.MR) rnic.SendWR {
+	one := func(op rnic.Opcode) func(local, remote *rnic.MR) rnic.SendWR {
 		return func(local, remote *rnic.MR) rnic.SendWR {
-			return rnic.SendWR{Op: op, Flags: flags, SGL: []rnic.SGE{local.SGE(0, size)}, Remote: remote.Remote(0)}
+			return rnic.SendWR{Op: op, SGL: []rnic.SGE{local.SGE(0, size)}, Remote: remote.Remote(0)}
 		}
 	}
 	ops := []operation{
-		{"Send", size, one(rnic.OpSend, 0), true},
-		{"Write", size, one(rnic.OpWrite, 0), false},
-		{"Write with Immediate", size, one(rnic.OpWriteImmediate, 0), true},
-		{"Read", size, one(rnic.OpRead, 0), false},
+		{"Send", size, one(rnic.OpSend), true},
+		{"Write", size, one(rnic.OpWrite), false},
+		{"Write with Immediate", size, one(rnic.OpWriteImmediate), true},
+		{"Read", size, one(rnic.OpRead), false},
 	}
 	if size == 8 {
-		ops = append(ops, operation{"FetchAdd", size, one(rnic.OpFetchAdd, 0), false}, operation{"inline Send", size, func(_, _ *rnic.MR) rnic.SendWR {
+		ops = append(ops, operation{"FetchAdd", size, one(rnic.OpFetchAdd), false}, operation{"inline Send", size, func(_, _ *rnic.MR) rnic.SendWR {
 			return rnic.SendWR{Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: make([]byte, size)}
 		}, true})
 	}

@@ -53,8 +53,7 @@ func TestPrivateDataReachesTheOtherULP(t *testing.T) {
 					toB, toA := pattern(n, 1), pattern(n, 2)
 					errA, errB := w.tryConnect(a, b, rnic.ConnParam{PrivateData: toB, MPA: cfg}, rnic.ConnParam{PrivateData: toA, MPA: cfg})
 					if n > limit {
-						var e *mpa.ConfigError
-						if !errors.As(errA, &e) {
+						if _, ok := errors.AsType[*mpa.ConfigError](errA); !ok {
 							w.Errorf("%v; want a ConfigError", errA)
 						}
 						wantState(w, a.QP, rnic.Idle)
@@ -318,7 +317,7 @@ func TestLocalStartupErrorSendsTerminate(t *testing.T) {
 		network.call = func(when string) {
 			if when == "after reading the Reply" {
 				go func() { _ = s.QP.Close() }()
-				time.Sleep(1) // in a bubble, until all others wait
+				time.Sleep(time.Nanosecond) // in a bubble, until all others wait
 			}
 		}
 		s = w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Network = network })
@@ -571,7 +570,7 @@ func TestStartupCanBeEndedAtEveryPoint(t *testing.T) {
 								end.do(a, cancel)
 								close(done)
 							}()
-							time.Sleep(1) // in a bubble, until all others wait
+							time.Sleep(time.Nanosecond) // in a bubble, until all others wait
 						}
 					}
 					a = w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Network = network })
@@ -598,7 +597,7 @@ func TestStartupCanBeEndedAtEveryPoint(t *testing.T) {
 					}
 					// When the Reply is in, it is a matter of luck whether there is a
 					// stream to be ended.
-					if !errors.Is(err, end.want) && !(err == nil && point == "after reading the Reply") {
+					if !errors.Is(err, end.want) && (err != nil || point != "after reading the Reply") {
 						w.Errorf("Connect: %v; want %v", err, end.want)
 					}
 					if err != nil && name == "context" {
@@ -664,7 +663,7 @@ func TestQueuePairMakesOneConnectionAtATime(t *testing.T) {
 		if err := s.QP.Connect(w.Context(), l.Addr().String(), rnic.ConnParam{}); !errors.Is(err, rnic.ErrNotIdle) {
 			w.Errorf("second Connect: %v", err)
 		}
-		if err, _ := acceptOnto(w, s); !errors.Is(err, rnic.ErrNotIdle) {
+		if err := acceptOnto(w, s); !errors.Is(err, rnic.ErrNotIdle) {
 			w.Errorf("Accept meanwhile: %v", err)
 		}
 		if err := s.QP.Disconnect(w.Context()); !errors.Is(err, rnic.ErrNoStream) {
@@ -687,7 +686,7 @@ func TestReadsOfAConnectionCountAgainstTheQuota(t *testing.T) {
 			if err := s.QP.Connect(w.Context(), "192.0.2.2:9", p); !errors.As(err, &limit) {
 				w.Errorf("%+v: %v; want a LimitError", p, err)
 			}
-			if err, _ := acceptWith(w, s, p); !errors.As(err, &limit) {
+			if _, err := acceptWith(w, s, p); !errors.As(err, &limit) {
 				w.Errorf("%+v: %v; want a LimitError", p, err)
 			}
 		}
@@ -704,13 +703,13 @@ func TestReadsOfAConnectionCountAgainstTheQuota(t *testing.T) {
 }
 
 // acceptWith makes a request arrive at a side and accepts it with parameters.
-func acceptWith(w *world, s *rnictest.Side, p rnic.ConnParam) (error, *peer) {
+func acceptWith(w *world, s *rnictest.Side, p rnic.ConnParam) (*peer, error) {
 	w.Helper()
 	l, accepted := w.accept(s, p)
 	defer l.Close()
 	h := w.dial(l.Addr().String())
 	h.frame(&plainRequest)
-	return <-accepted, h
+	return h, <-accepted
 }
 
 func TestRequestIsAnsweredOnce(t *testing.T) {

@@ -44,13 +44,15 @@ func exchange(t *testing.T, p *rnictest.Pair) (there, back map[rdmap.Opcode]rdma
 	if s := target.Stats(); s != want {
 		t.Errorf("the STag counts %+v; want %+v", s, want)
 	}
-	return map[rdmap.Opcode]rdmap.Count{
-			rdmap.OpSend: {Messages: 1, Octets: 100}, rdmap.OpSendSE: {Messages: 1, Octets: 11}, rdmap.OpSendInvalidate: {Messages: 1},
-			rdmap.OpWrite: {Messages: 2, Octets: 800}, rdmap.OpImmediate: {Messages: 1, Octets: 8}, rdmap.OpImmediateSE: {Messages: 1, Octets: 8},
-			rdmap.OpReadRequest: {Messages: 1, Octets: rdmap.ReadRequestLen}, rdmap.OpAtomicRequest: {Messages: 1, Octets: rdmap.AtomicRequestLen},
-		}, map[rdmap.Opcode]rdmap.Count{
-			rdmap.OpReadResponse: {Messages: 1, Octets: 700}, rdmap.OpAtomicResponse: {Messages: 1, Octets: rdmap.AtomicResponseLen},
-		}
+	there = map[rdmap.Opcode]rdmap.Count{
+		rdmap.OpSend: {Messages: 1, Octets: 100}, rdmap.OpSendSE: {Messages: 1, Octets: 11}, rdmap.OpSendInvalidate: {Messages: 1},
+		rdmap.OpWrite: {Messages: 2, Octets: 800}, rdmap.OpImmediate: {Messages: 1, Octets: 8}, rdmap.OpImmediateSE: {Messages: 1, Octets: 8},
+		rdmap.OpReadRequest: {Messages: 1, Octets: rdmap.ReadRequestLen}, rdmap.OpAtomicRequest: {Messages: 1, Octets: rdmap.AtomicRequestLen},
+	}
+	back = map[rdmap.Opcode]rdmap.Count{
+		rdmap.OpReadResponse: {Messages: 1, Octets: 700}, rdmap.OpAtomicResponse: {Messages: 1, Octets: rdmap.AtomicResponseLen},
+	}
+	return there, back
 }
 
 // wantCounts compares counters with what was sent and received, times n.

@@ -335,7 +335,8 @@ type brokenNetwork struct{}
 
 var errNetwork = errors.New("no network today")
 
-func (brokenNetwork) Dial(context.Context, string) (net.Conn, error)       { return nil, errNetwork }
+func (brokenNetwork) Dial(context.Context, string) (net.Conn, error) { return nil, errNetwork }
+
 func (brokenNetwork) Listen(context.Context, string) (net.Listener, error) { return nil, errNetwork }
 
 func TestErrorsOfTheNetworkArePassedOn(t *testing.T) {
@@ -347,8 +348,8 @@ func TestErrorsOfTheNetworkArePassedOn(t *testing.T) {
 	if n := l.dev.Held(pd.Listeners) + l.dev.Held(pd.InboundReads) + l.dev.Held(pd.OutboundReads); n != 0 || q.State() != rnic.Idle {
 		t.Errorf("%d are held; state %v", n, q.State())
 	}
-	real := newLab(t, rnic.Config{})
-	_, err = real.dev.Listen(t.Context(), "not an address")
+	system := newLab(t, rnic.Config{})
+	_, err = system.dev.Listen(t.Context(), "not an address")
 	wantRefused(t, "listen", err, nil, "not an address")
 }
 

@@ -468,7 +468,7 @@ func TestTerminateThatMeetsADisconnectIsABadClose(t *testing.T) {
 			cfg.Trace = func(t rnic.Trace) {
 				if t.Op == rdmap.OpTerminate {
 					done = disconnecting(s.QP)
-					time.Sleep(1) // in a bubble, until all others wait
+					time.Sleep(time.Nanosecond) // in a bubble, until all others wait
 				}
 			}
 		})

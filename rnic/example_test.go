@@ -242,8 +242,7 @@ func ExampleQP_Err() {
 		}
 		fmt.Printf("request %d: %v\n", wc[0].ID, wc[0].Status)
 	}
-	var peer *rdmap.PeerError
-	if errors.As(a.qp.Err(), &peer) {
+	if peer, ok := errors.AsType[*rdmap.PeerError](a.qp.Err()); ok {
 		fmt.Println("the peer says:", peer.Terminate.Code)
 	}
 	fmt.Println("state:", a.qp.State())

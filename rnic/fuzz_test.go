@@ -170,8 +170,7 @@ func (p *prey) start(network *simnet.Network, mode byte) (conn *simnet.Conn, fra
 		}
 	}
 	framer.CRC, framer.Markers = true, cfg.Markers
-	var read func(n int)
-	read = func(n int) {
+	read := func(n int) {
 		for got := 0; got < n; {
 			k, err := conn.Read(make([]byte, n-got))
 			fatal(err)

@@ -64,9 +64,9 @@ func underAttack(t *testing.T, f func(v *victim)) {
 
 		f(v)
 
-		v.peer.close()
+		v.close()
 		other()
-		v.world.exchange(v.outside, v.inside)
+		v.exchange(v.outside, v.inside)
 		for i, b := range slices.Concat(v.mem[:100], v.mem[200:]) {
 			if b != 0xAA {
 				w.Fatalf("the peer has changed memory beside the region, at %d", i)
@@ -319,7 +319,7 @@ func TestAttackCostsThatStreamOnly(t *testing.T) {
 					rdma := op == rdmap.OpReadRequest && a.code.Layer() == rdmap.LayerRDMAP && a.code.EType() == 1
 					v.wantCapture(a.code, v.last, rdma)
 				}
-				v.peer.close()
+				v.close()
 				v.received(a.good)
 				if events := eventsOf(v.s.Device); len(events) != 1 {
 					v.world.Errorf("events %v; want one", events)
@@ -386,12 +386,12 @@ func TestNothingCountsAfterTheFirstError(t *testing.T) {
 	underAttack(t, func(v *victim) {
 		b := v.fpdu(sendSeg("bad"), withMSN(9))
 		bad := v.last
-		v.peer.msn[0] = 0
+		v.msn[0] = 0
 		b = append(b, v.fpdu(sendSeg("good"))...)
 		b = append(b, v.fpdu(writeSeg(v.mr.Remote(0), []byte("good")))...)
 		v.write(append(b, v.fpdu(v.response(100))...))
 		v.wantCapture(ddpCode(ddp.CodeMSNNoBuffer), bad, false)
-		v.peer.close()
+		v.close()
 		v.received(0)
 		if v.mem[100] != 0xAA {
 			v.world.Error("a Write behind the error was placed")
@@ -404,7 +404,7 @@ func TestMessagesAfterATerminateAreDropped(t *testing.T) {
 		b := v.fpdu(terminateSeg(rdmap.Terminate{Code: rdmap.CodeGlobalCatastrophic}))
 		b = append(b, v.fpdu(sendSeg("late"))...)
 		v.write(append(b, v.fpdu(writeSeg(v.mr.Remote(0), []byte("late")))...))
-		v.peer.close()
+		v.close()
 		v.received(0)
 		if v.mem[100] != 0xAA {
 			v.world.Error("a Write behind the Terminate was placed")

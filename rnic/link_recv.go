@@ -73,6 +73,7 @@ func (l *link) terminated() {
 		return
 	case RTS, Terminating:
 		q.pd.dev.report(Event{Type: EventTerminateReceived, QP: q, Err: err, Terminate: l.peerTerminate})
+	default: // it has ended already
 	}
 	l.blameRead(l.peerTerminate)
 	l.kick()

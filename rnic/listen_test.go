@@ -91,7 +91,7 @@ func TestRequestsOfAClosedListenerAreDropped(t *testing.T) {
 			_ = h.conn.SetReadDeadline(time.Now().Add(time.Second))
 			if _, err := h.conn.Read(make([]byte, 1)); err == nil {
 				open++
-			} else if err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+			} else if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 				w.Errorf("a peer whose request was dropped reads: %v", err)
 			}
 		}
@@ -425,7 +425,7 @@ func TestGarbageOnThePortIsDroppedAtOnce(t *testing.T) {
 				h := w.dial(l.Addr().String())
 				start := time.Now()
 				h.write(b)
-				if _, err := h.conn.Read(make([]byte, 1)); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+				if _, err := h.conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 					w.Errorf("the peer reads: %v; want nothing but the end", err)
 				}
 				synctest.Wait()

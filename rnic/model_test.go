@@ -422,7 +422,7 @@ func (r *run) post(e *end, q *request) {
 	q.wr.ID = q.id
 	err := e.QP.PostSend(q.wr)
 	var state *rnic.StateError
-	if err != nil && !(e.mayFail && errors.As(err, &state)) {
+	if err != nil && (!e.mayFail || !errors.As(err, &state)) {
 		failf("%s: %w", e.name, err)
 	}
 	if err == nil {

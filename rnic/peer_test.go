@@ -345,7 +345,7 @@ func (h *peer) next() (ddp.Segment, error) {
 			return seg, nil
 		}
 		if err := h.more(); err != nil {
-			if len(h.in) > 0 && err == io.EOF {
+			if len(h.in) > 0 && errors.Is(err, io.EOF) {
 				h.Fatalf("the side ended inside an FPDU: %x", h.in)
 			}
 			return ddp.Segment{}, err
@@ -513,6 +513,7 @@ func notLast(s *ddp.Segment) { s.Control &^= 0x40 }
 func withMSN(n uint32) change { return func(s *ddp.Segment) { s.Untagged.MSN = n } }
 func withMO(n uint32) change  { return func(s *ddp.Segment) { s.Untagged.MO = n } }
 func withQN(n uint32) change  { return func(s *ddp.Segment) { s.Untagged.QN, s.Untagged.MSN = n, 1 } }
+
 func withDDPVersion(v uint8) change {
 	return func(s *ddp.Segment) { s.Control = s.Control&^3 | ddp.Control(v) }
 }
@@ -593,12 +594,10 @@ func wantCompletions(t testing.TB, cq *rnic.CQ, want ...result) {
 // termCode returns the code of an error that this side found, or that the peer's
 // Terminate told.
 func termCode(err error) (code rdmap.TermCode, byPeer bool) {
-	var peerErr *rdmap.PeerError
-	if errors.As(err, &peerErr) {
+	if peerErr, ok := errors.AsType[*rdmap.PeerError](err); ok {
 		return peerErr.Terminate.Code, true
 	}
-	var e *rdmap.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*rdmap.Error](err); ok {
 		return e.Code, false
 	}
 	return 0xFFFF, false

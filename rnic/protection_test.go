@@ -169,9 +169,14 @@ func TestPeerCannotExceedWhatAnSTagAllows(t *testing.T) {
 			to     uint64
 			length int
 		}{
-			{"one octet before ", base - 1, 1}, {"8 octets before ", base - 8, 8}, {"reaching in ", base - 4, 8},
-			{"one octet behind ", base + 64, 1}, {"reaching out ", base + 60, 8}, {"one octet too many ", base + 64 - 15, 16},
-			{"at zero ", 0, 8}, {"at the end ", math.MaxUint64 - 8, 8},
+			{"one octet before ", base - 1, 1},
+			{"8 octets before ", base - 8, 8},
+			{"reaching in ", base - 4, 8},
+			{"one octet behind ", base + 64, 1},
+			{"reaching out ", base + 60, 8},
+			{"one octet too many ", base + 64 - 15, 16},
+			{"at zero ", 0, 8},
+			{"at the end ", math.MaxUint64 - 8, 8},
 		} {
 			v := target{name: at.name, length: at.length, make: func(l lab, p *rnictest.Pair, mem []byte) (stag.STag, uint64) {
 				return l.scoped(p.B.QP, mem[32:96], base, nil).STag(), at.to

@@ -202,7 +202,7 @@ func TestLateAbortLeavesTheNextStreamAlone(t *testing.T) {
 				b.QP.Abort()
 			}
 			for a.QP.Reset() != nil {
-				time.Sleep(1) // in a bubble, until all others wait
+				time.Sleep(time.Nanosecond) // in a bubble, until all others wait
 			}
 			<-aborted
 			if a.QP.State() == rnic.Error { // it came last, to an idle queue pair

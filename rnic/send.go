@@ -89,7 +89,7 @@ func (q *QP) check(wr *SendWR) (length uint64, err error) {
 		return 0, fmt.Errorf("%v can't be posted", wr.Op)
 	case wr.Flags&^allFlags != 0:
 		return 0, fmt.Errorf("unknown flags 0x%x", uint8(wr.Flags&^allFlags))
-	case wr.Flags&FlagSolicited != 0 && !(wr.Op == OpSend || wr.Op == OpSendInvalidate || wr.Op == OpImmediate || wr.Op == OpWriteImmediate):
+	case wr.Flags&FlagSolicited != 0 && wr.Op != OpSend && wr.Op != OpSendInvalidate && wr.Op != OpImmediate && wr.Op != OpWriteImmediate:
 		return 0, fmt.Errorf("%v can't raise a solicited event", wr.Op)
 	case wr.Flags&FlagInline != 0:
 		if !wr.Op.sendsData() {
@@ -114,6 +114,7 @@ func (q *QP) check(wr *SendWR) (length uint64, err error) {
 		return 0, wr.Bind.check(q.pd)
 	case OpRead, OpReadInvalidate, OpFetchAdd, OpCmpSwap:
 		return q.checkRead(wr)
+	default:
 	}
 	return checkSGL(wr.SGL, q.attr.MaxSGE, &q.pd.dev.memory, q.scope(), 0, false)
 }
@@ -186,6 +187,7 @@ func (w *sendWQE) fill(wr *SendWR, length uint64) {
 	case OpFetchAdd, OpCmpSwap:
 		o.Op, o.Length = rdmap.OpAtomicRequest, 0
 		o.Atomic = wr.Atomic.request(wr.Op)
+	default: // it sends nothing
 	}
 }
 
@@ -247,8 +249,9 @@ func (w *sendWQE) carryOut() error {
 	case OpBindWindow:
 		_, err := w.bind.MW.entry.Bind(w.bind.binding(by))
 		return w.refuse(StatusBindFailed, err)
+	default:
+		return w.invalidate(table, w.operation.Invalidate, by)
 	}
-	return w.invalidate(table, w.operation.Invalidate, by)
 }
 
 // invalidate invalidates an STag of this side.

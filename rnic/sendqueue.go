@@ -50,7 +50,7 @@ func (s *sendQueue) fresh() *sendWQE {
 func (s *sendQueue) complete(accepted uint64) bool {
 	for s.begun > 0 {
 		w := *s.queue.at(0)
-		if w.state != done && !(w.state == posted && !w.op.isRead() && w.mark <= accepted) {
+		if w.state != done && (w.state != posted || w.op.isRead() || w.mark > accepted) {
 			return true
 		}
 		if !s.retire() {

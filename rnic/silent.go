@@ -32,8 +32,7 @@ func (r recorder) Received(pieces ...[]byte) { r.s.stream.Received(pieces...) }
 
 // asMPA returns the error of MPA that err wraps, or nil.
 func asMPA(err error) *mpa.Error {
-	var e *mpa.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*mpa.Error](err); ok {
 		return e
 	}
 	return nil

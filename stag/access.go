@@ -32,8 +32,12 @@ func (a Access) String() string {
 		bit  Access
 		name string
 	}{
-		{LocalWrite, "local write"}, {RemoteRead, "remote read"}, {RemoteWrite, "remote write"},
-		{RemoteAtomic, "remote atomic"}, {BindWindow, "bind window"}, {RemoteInvalidate, "remote invalidate"},
+		{LocalWrite, "local write"},
+		{RemoteRead, "remote read"},
+		{RemoteWrite, "remote write"},
+		{RemoteAtomic, "remote atomic"},
+		{BindWindow, "bind window"},
+		{RemoteInvalidate, "remote invalidate"},
 	} {
 		if a&r.bit != 0 {
 			names = append(names, r.name)

@@ -48,6 +48,7 @@ func (e *AccessError) Error() string {
 		s += fmt.Sprintf("; it grants %v", e.Granted)
 	case OutOfBounds, Wrap:
 		s += fmt.Sprintf("; it covers %d octets at 0x%x", e.Size, e.Base)
+	default:
 	}
 	return s
 }

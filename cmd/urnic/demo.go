@@ -59,7 +59,7 @@ func showRecording(ctx context.Context, o *deviceFlags, quiet bool, recording []
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // of memory
 	ladder := io.Discard
 	if !quiet {
 		ladder = out

@@ -71,8 +71,12 @@ func writeDevinfo(w io.Writer, a rnic.Attr) error {
 		name string
 		has  bool
 	}{
-		{"atomics (FetchAdd, CmpSwap)", a.Atomics}, {"immediate data", a.Immediate}, {"memory windows (types 1, 2)", a.Windows},
-		{"fast registration", a.FastRegister}, {"zero-based regions", a.ZeroBased}, {"shared receive queues", a.SRQ},
+		{"atomics (FetchAdd, CmpSwap)", a.Atomics},
+		{"immediate data", a.Immediate},
+		{"memory windows (types 1, 2)", a.Windows},
+		{"fast registration", a.FastRegister},
+		{"zero-based regions", a.ZeroBased},
+		{"shared receive queues", a.SRQ},
 	} {
 		row(c.name, yesNo(c.has))
 	}

@@ -152,14 +152,14 @@ func terminate(ctx context.Context, d *demo) error {
 	}
 	const want = rdmap.TermCode(0x1101) // DDP: base or bounds violation
 	if e.Terminate.Code != want {
-		return fmt.Errorf("A was told %v, not %v", e.Terminate.Code, want)
+		return fmt.Errorf("the Terminate at A says %v, not %v", e.Terminate.Code, want)
 	}
 	var wcs [1]rnic.WC
 	if _, err := d.b.recvCQ.Wait(ctx, wcs[:]); err != nil {
 		return err
 	}
 	if wcs[0].ID != recvID || wcs[0].Status != rnic.StatusFlushed {
-		return fmt.Errorf("B's receive ended with %v", wcs[0].Status)
+		return fmt.Errorf("the receive of B ended with %v", wcs[0].Status)
 	}
 	return errors.Join(d.a.drop(), d.b.drop())
 }

@@ -289,7 +289,7 @@ func disconnect(ctx context.Context, d *demo) error {
 		return err
 	}
 	if e.Type != rnic.EventCloseComplete {
-		return fmt.Errorf("B's event is %v", e)
+		return fmt.Errorf("the event of B is %v", e)
 	}
 	return nil
 }

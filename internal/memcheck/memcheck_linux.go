@@ -7,6 +7,6 @@ func check(from, n uint64, write bool) error {
 	if err != nil {
 		return nil // there is nothing to go by
 	}
-	defer maps.Close()
+	defer func() { _ = maps.Close() }()
 	return search(maps, from, n, write)
 }

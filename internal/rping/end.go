@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"urnic/rnic"
 )
@@ -96,8 +97,8 @@ func NewEnd(pd *rnic.PD, o Options) (_ *End, err error) {
 // Close gives up all that the end has.
 func (e *End) Close() error {
 	var errs []error
-	for i := len(e.closers) - 1; i >= 0; i-- {
-		errs = append(errs, e.closers[i]())
+	for _, c := range slices.Backward(e.closers) {
+		errs = append(errs, c())
 	}
 	e.closers = nil
 	return errors.Join(errs...)

@@ -1,6 +1,7 @@
 package simnet
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -199,7 +200,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 
 // opError says whose error it is; io.EOF stays as it is.
 func (c *Conn) opError(op string, err error) error {
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
 	return &net.OpError{Op: op, Net: "sim", Source: c.local, Addr: c.remote, Err: err}

@@ -71,7 +71,7 @@ func TestTheTwoDirectionsAreIndependent(t *testing.T) {
 		if err := a.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := b.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("read after the peer's end: %v; want io.EOF", err)
 		}
 		if _, err := a.Write([]byte{1}); !errors.Is(err, syscall.EPIPE) {
@@ -146,7 +146,7 @@ func TestTryReadDoesNotWait(t *testing.T) {
 			t.Errorf("read %q, %v", p[:n], err)
 		}
 		_ = a.CloseWrite()
-		if n, err := b.TryRead(p); n != 0 || err != io.EOF {
+		if n, err := b.TryRead(p); n != 0 || !errors.Is(err, io.EOF) {
 			t.Errorf("at the end: %d, %v", n, err)
 		}
 	})
@@ -195,7 +195,7 @@ func TestClose(t *testing.T) {
 		if n, err := b.Read(p); string(p[:n]) != "last" || err != nil {
 			t.Errorf("the peer reads %q, %v", p[:n], err)
 		}
-		if _, err := b.Read(p); err != io.EOF {
+		if _, err := b.Read(p); !errors.Is(err, io.EOF) {
 			t.Errorf("then: %v", err)
 		}
 		if _, err := b.Write(p); !errors.Is(err, syscall.EPIPE) {
@@ -320,7 +320,7 @@ func TestPlainHidesWhatIsNoNetConn(t *testing.T) {
 		if h, ok := a.(interface{ CloseWrite() error }); !ok || h.CloseWrite() != nil {
 			t.Error("a plain stream can't be half closed")
 		}
-		if _, err := b.Read(p); err != io.EOF {
+		if _, err := b.Read(p); !errors.Is(err, io.EOF) {
 			t.Error(err)
 		}
 		if err := a.Close(); err != nil {

@@ -1,6 +1,7 @@
 package simnet
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -58,7 +59,7 @@ func (h *half) fail(err error) {
 func (h *half) end() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.err == syscall.ECONNRESET {
+	if errors.Is(h.err, syscall.ECONNRESET) {
 		return syscall.ENOTCONN
 	}
 	if !h.ended {

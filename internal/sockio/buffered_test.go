@@ -113,7 +113,7 @@ func TestStreamWithoutHalfCloseOrResetIsClosed(t *testing.T) {
 		if err := a.Abort(); err != nil {
 			t.Error(err)
 		}
-		if _, err := d.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := d.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("the peer reads: %v", err)
 		}
 		if a.MSS() != 0 {
@@ -128,7 +128,7 @@ type silent struct{ net.Conn }
 func (silent) Read([]byte) (int, error) { return 0, nil }
 
 func TestReadThatReturnsNothingIsAnError(t *testing.T) {
-	if n, err := New(silent{}).ReadInto(func() []byte { return make([]byte, 1) }, func() {}); n != 0 || err != io.ErrNoProgress {
+	if n, err := New(silent{}).ReadInto(func() []byte { return make([]byte, 1) }, func() {}); n != 0 || !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("%d, %v; want io.ErrNoProgress", n, err)
 	}
 }

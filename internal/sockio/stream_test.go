@@ -52,7 +52,7 @@ func readAll(s Stream, rng *rand.Rand) ([]byte, error) {
 			n, err = s.ReadInto(func() []byte { return p }, func() {})
 		}
 		got = append(got, p[:n]...)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return got, nil
 		}
 		if err != nil {
@@ -94,7 +94,7 @@ func TestOctetsArriveInOrderWhateverThePieces(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("read %d octets, %v; want %d", len(got), err, len(want))
 		}
-		if n, err := b.TryRead(make([]byte, 1)); k.name == "tcp4" && (n != 0 || err != io.EOF) {
+		if n, err := b.TryRead(make([]byte, 1)); k.name == "tcp4" && (n != 0 || !errors.Is(err, io.EOF)) {
 			t.Errorf("reading on: %d, %v", n, err)
 		}
 	})

@@ -1,6 +1,7 @@
 package sockio
 
 import (
+	"errors"
 	"io"
 	"net"
 	"syscall"
@@ -49,7 +50,7 @@ func newTCP(c *net.TCPConn) (Stream, error) {
 	t.write.call = func(fd uintptr) bool {
 		w := &t.write
 		w.n, w.err = ignoringIntr(func() (int, error) { return w.writev(int(fd), w.pieces) })
-		if w.err == unix.EAGAIN {
+		if errors.Is(w.err, unix.EAGAIN) {
 			w.n, w.err = 0, nil
 			return !w.wait
 		}
@@ -94,7 +95,7 @@ func (t *tcp) readNow(fd uintptr) {
 	r := &t.read
 	r.n, r.err = ignoringIntr(func() (int, error) { return unix.Read(int(fd), r.p) })
 	switch {
-	case r.err == unix.EAGAIN:
+	case errors.Is(r.err, unix.EAGAIN):
 		r.n, r.err = 0, nil
 	case r.err != nil:
 		r.n = 0
@@ -139,7 +140,7 @@ func (t *tcp) Abort() error { return abort(t.TCPConn) }
 func ignoringIntr(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// message has A send n octets to B, and returns what B has received.
-func message(t *testing.T, p *rnictest.Pair, n int) []byte {
+// message has A send n octets to B.
+func message(t *testing.T, p *rnictest.Pair, n int) {
 	t.Helper()
 	data := bytes.Repeat([]byte("urnic"), n/5+1)[:n]
 	buf := make([]byte, n)
@@ -30,7 +30,6 @@ func message(t *testing.T, p *rnictest.Pair, n int) []byte {
 	if !bytes.Equal(buf, data) {
 		t.Error("the message has changed")
 	}
-	return buf
 }
 
 // begin has A send more than is on its way at once, and waits for nothing.
