@@ -306,7 +306,7 @@ func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
 	if !req.Op.Valid() {
 		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 7306 §5.2.1", Reason: fmt.Sprintf("%v is not supported", req.Op)}
 	}
-	pin, err := r.cfg.Memory.Acquire(req.STag, r.cfg.Scope, stag.RemoteAtomic, req.TO, AtomicLen)
+	pin, err := r.cfg.Memory.Open(req.STag, r.cfg.Scope, stag.RemoteAtomic, req.TO, AtomicLen)
 	if err != nil {
 		return protectionError(err)
 	}

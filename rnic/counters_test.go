@@ -44,6 +44,9 @@ func exchange(t *testing.T, p *rnictest.Pair) (there, back map[rdmap.Opcode]rdma
 	if s := target.Stats(); s != want {
 		t.Errorf("the STag counts %+v; want %+v", s, want)
 	}
+	if s, want := word.Stats(), (stag.Stats{Accesses: 1, OctetsIn: 8}); s != want {
+		t.Errorf("the STag of the atomic counts %+v; want %+v", s, want)
+	}
 	there = map[rdmap.Opcode]rdmap.Count{
 		rdmap.OpSend: {Messages: 1, Octets: 100}, rdmap.OpSendSE: {Messages: 1, Octets: 11}, rdmap.OpSendInvalidate: {Messages: 1},
 		rdmap.OpWrite: {Messages: 2, Octets: 800}, rdmap.OpImmediate: {Messages: 1, Octets: 8}, rdmap.OpImmediateSE: {Messages: 1, Octets: 8},

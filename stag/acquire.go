@@ -24,6 +24,15 @@ func (p Pin) Release() {
 // A range of no octets is a range all the same: callers that must not check
 // the STag of an empty message (RFC 5041 §5.2) don't ask.
 func (t *Table) Acquire(s STag, by Scope, need Access, to, n uint64) (Pin, error) {
+	p, err := t.Open(s, by, need, to, n)
+	if err == nil {
+		p.entry.count(need, n)
+	}
+	return p, err
+}
+
+// Open is an Acquire that Stats does not count: for a look at what is used later.
+func (t *Table) Open(s STag, by Scope, need Access, to, n uint64) (Pin, error) {
 	e := t.index.find(s.Index())
 	if e == nil || !e.acquire() {
 		return Pin{}, violation(InvalidSTag, s, need, to, n)
@@ -34,7 +43,6 @@ func (t *Table) Acquire(s STag, by Scope, need Access, to, n uint64) (Pin, error
 		e.release()
 		return Pin{}, err
 	}
-	e.count(need, n)
 	off := to - e.base
 	return Pin{e, e.mem[off : off+n : off+n]}, nil
 }
@@ -75,17 +83,11 @@ func (e *Entry) count(need Access, n uint64) {
 // Check runs the checks of Acquire without opening the memory, for a range
 // that is used later: by then it may fail.
 func (t *Table) Check(s STag, by Scope, need Access, to, n uint64) error {
-	e := t.index.find(s.Index())
-	if e == nil || !e.acquire() {
-		return violation(InvalidSTag, s, need, to, n)
+	p, err := t.Open(s, by, need, to, n)
+	if err == nil {
+		p.Release()
 	}
-	defer e.release()
-	if v := e.judge(s, by, need, to, n); v != 0 {
-		err := violation(v, s, need, to, n)
-		err.Base, err.Size, err.Granted = e.base, uint64(len(e.mem)), e.access
-		return err
-	}
-	return nil
+	return err
 }
 
 // Exists reports whether there is a region or window with the index of s, valid
