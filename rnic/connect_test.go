@@ -731,9 +731,9 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 		if string(r.PrivateData()) != "ask" || r.MPA().Frame.Revision != 1 || r.LocalAddr().String() != h.conn.RemoteAddr().String() || r.RemoteAddr().String() != h.conn.LocalAddr().String() {
 			w.Errorf("request %+v from %v to %v", r.MPA().Frame, r.RemoteAddr(), r.LocalAddr())
 		}
-		for _, q := range []*rnic.QP{nil, foreign.QP} {
+		for _, q := range []*rnic.QP{nil, new(rnic.QP), foreign.QP} {
 			if err := r.Accept(w.Context(), q, rnic.ConnParam{}); !errors.Is(err, rnic.ErrForeign) {
-				w.Errorf("Accept with a queue pair of another device: %v", err)
+				w.Errorf("Accept with a queue pair that is not the device's: %v", err)
 			}
 		}
 		if err := r.Accept(w.Context(), s.QP, rnic.ConnParam{}); err != nil {

@@ -226,7 +226,12 @@ type Attr struct {
 	PrivateData int    `json:"max_private_data"`
 	Events      int    `json:"max_events"`
 
-	Atomics, Immediate, Windows, FastRegister, ZeroBased, SRQ bool
+	Atomics      bool `json:"atomics"`
+	Immediate    bool `json:"immediate_data"`
+	Windows      bool `json:"memory_windows"`
+	FastRegister bool `json:"fast_registration"`
+	ZeroBased    bool `json:"zero_based"`
+	SRQ          bool `json:"shared_receive_queues"`
 }
 
 // Attr returns the device's attributes.

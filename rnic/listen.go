@@ -224,7 +224,7 @@ func (r *ConnRequest) forget() {
 // closed meanwhile.
 func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
 	const op = "accept"
-	if q == nil || q.pd.dev != r.dev {
+	if q == nil || q.pd == nil || q.pd.dev != r.dev {
 		return r.fail(op, fmt.Errorf("the queue pair: %w", ErrForeign))
 	}
 	if err := r.answer(); err != nil {
