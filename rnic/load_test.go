@@ -241,8 +241,8 @@ func TestParkedTransmitterGoesWhenThereIsNothingLeft(t *testing.T) {
 			rnictest.Want(w, a.SendCQ, id)
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine(); n != idle {
-			w.Errorf("%d goroutines; want %d, as before", n, idle)
+		if n := runtime.NumGoroutine(); n > idle { // others of the process may have gone meanwhile
+			w.Errorf("%d goroutines; want no more than %d, as before", n, idle)
 		}
 	})
 }
