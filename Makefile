@@ -5,6 +5,7 @@ GO      ?= go
 TOOL    := $(GO) tool -modfile=internal/tools/go.mod
 LAYERS  := mpa ddp rdmap stag pd rnic
 FUZZTIME ?= 30s
+BENCHTIME ?= 1s
 
 .PHONY: help
 help: ## list the targets
@@ -21,11 +22,11 @@ demo: build ## two RNICs in one process exercise every verb and print the ladder
 
 .PHONY: test
 test: ## run the tests
-	$(GO) test ./...
+	$(GO) test $(TESTFLAGS) ./...
 
 .PHONY: race
 race: ## run the tests under the race detector
-	$(GO) test -race ./...
+	$(GO) test -race $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME (30s)
@@ -56,7 +57,7 @@ cover: ## check that each protocol package is covered to 85 %
 
 .PHONY: bench
 bench: ## run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
 
 .PHONY: interop
 interop: build ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
