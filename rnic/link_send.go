@@ -77,12 +77,12 @@ const (
 // full.
 func (l *link) transmit(wait bool) {
 	for passes := 1; ; passes++ {
+		l.tx.Store(txBusy)     // what was asked for until now is seen to now, what is asked for later is noted
 		if l.stopping.Load() { // the role is never given up again
 			l.endOfWrite()
 			close(l.txStopped)
 			return
 		}
-		l.tx.Store(txBusy) // what was asked for until now is seen to now
 		switch r := l.pass(wait); {
 		case r == passIdle:
 			if l.tx.CompareAndSwap(txBusy, txIdle) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +26,7 @@ status is 0 if everything was as it should be.`,
 		Example: `  urnic demo
   urnic demo --pcap demo.pcapng     and open it in Wireshark
   urnic demo --quiet                without the ladder`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), o, quiet, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -37,34 +36,46 @@ status is 0 if everything was as it should be.`,
 	return cmd
 }
 
-func runDemo(ctx context.Context, o deviceFlags, quiet bool, stdout, stderr io.Writer) error {
-	out := stdout
-	if o.pcap == "-" {
-		out = stderr
-	}
-	var recording bytes.Buffer
+func runDemo(ctx context.Context, o deviceFlags, quiet bool, stdout, stderr io.Writer) (err error) {
 	cfg, err := o.config(stderr)
 	if err != nil {
 		return err
 	}
+	out, recorded := stdout, io.Discard
+	switch o.pcap {
+	case "":
+	case "-":
+		out, recorded = stderr, stdout
+	default: // before the work, so that it is not in vain
+		f, err := createRecording(o.pcap)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		recorded = f
+	}
+	var recording bytes.Buffer
 	cfg.Record = &recording
 	err = demo.Run(ctx, demo.Options{Out: out, Config: cfg})
-	return errors.Join(err, showRecording(ctx, &o, quiet, recording.Bytes(), stdout, out))
+	if _, failed := recorded.Write(recording.Bytes()); failed != nil {
+		err = errors.Join(err, failed)
+	}
+	ladder := out
+	if quiet {
+		ladder = io.Discard
+	}
+	return errors.Join(err, checkRecording(ctx, ladder, &recording))
 }
 
-// showRecording prints the ladder, checks that the recording keeps the rules,
-// and writes it where the user wants it.
-func showRecording(ctx context.Context, o *deviceFlags, quiet bool, recording []byte, stdout, out io.Writer) error {
-	r, err := capture.NewReader(bytes.NewReader(recording))
+// checkRecording prints the ladder, and checks that the recording keeps the
+// rules. What a demonstration that has failed recorded tells most.
+func checkRecording(ctx context.Context, ladder io.Writer, recording io.Reader) error {
+	r, err := capture.NewReader(recording)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }() // of memory
-	ladder := io.Discard
-	if !quiet {
-		ladder = out
-		fmt.Fprintln(out)
-	}
+	fmt.Fprintln(ladder)
 	result, err := dissect.WriteLadder(ctx, ladder, r, dissect.Options{})
 	if err != nil {
 		return err
@@ -72,13 +83,5 @@ func showRecording(ctx context.Context, o *deviceFlags, quiet bool, recording []
 	if n := result.Violations(); n > 0 {
 		return fmt.Errorf("the recording breaks %d rules: see it with `urnic demo --pcap FILE` and `urnic dissect FILE`", n)
 	}
-	switch o.pcap {
-	case "":
-		return nil
-	case "-":
-		_, err = stdout.Write(recording)
-	default:
-		err = os.WriteFile(o.pcap, recording, 0o644)
-	}
-	return err
+	return nil
 }

@@ -25,7 +25,7 @@ type deviceFlags struct {
 
 	crc      string
 	markers  bool
-	revision uint8
+	revision int
 	mulpdu   int
 	settle   time.Duration
 }
@@ -41,20 +41,30 @@ func (d *deviceFlags) add(f *pflag.FlagSet) {
 func (d *deviceFlags) addMPA(f *pflag.FlagSet) {
 	f.StringVar(&d.crc, "crc", "prefer", "CRC32c `POLICY`: prefer, require or off")
 	f.BoolVar(&d.markers, "markers", false, "ask the peer for MPA markers")
-	f.Uint8Var(&d.revision, "mpa-revision", 0, "pin the MPA revision, 1 or 2 (0: negotiate)")
+	f.IntVar(&d.revision, "mpa-revision", 0, "pin the MPA `REVISION`, 1 or 2 (0: negotiate)")
 	f.DurationVar(&d.settle, "settle", 10*time.Millisecond, "how long a client waits before its first FPDU: Linux siw may lose one that comes at once")
-	f.IntVar(&d.mulpdu, "mulpdu", 0, "largest ULPDU in octets, up to 64768, for peers that take more than a TCP segment (0: one segment)")
+	f.IntVar(&d.mulpdu, "mulpdu", 0, fmt.Sprintf("largest ULPDU in `OCTETS`, %d to %d, for peers that take more than a TCP segment (0: one segment)", mpa.MinMULPDU, mpa.MaxMULPDU))
 }
 
-// mpaConfig returns the template for connections.
-func (d *deviceFlags) mpaConfig() (mpa.Config, error) {
-	cfg := mpa.Config{Markers: d.markers, Revision: d.revision, MULPDU: d.mulpdu, Settle: d.settle}
-	if d.crc == "" {
+// mpaConfig returns the template for connections. It looks at all flags here: a
+// server would find what is wrong with them only when a client has come.
+func (d *deviceFlags) mpaConfig() (cfg mpa.Config, err error) {
+	switch {
+	case d.revision != 0 && d.revision != int(mpa.Revision1) && d.revision != int(mpa.Revision2):
+		return cfg, fmt.Errorf("--mpa-revision %d: say 1, 2, or 0 to negotiate it", d.revision)
+	case d.mulpdu != 0 && (d.mulpdu < mpa.MinMULPDU || d.mulpdu > mpa.MaxMULPDU):
+		return cfg, fmt.Errorf("--mulpdu %d: say %d to %d, or 0 for one TCP segment", d.mulpdu, mpa.MinMULPDU, mpa.MaxMULPDU)
+	case d.settle < 0:
+		return cfg, fmt.Errorf("--settle %v: say how long to wait, or 0", d.settle)
+	}
+	cfg = mpa.Config{Markers: d.markers, Revision: uint8(d.revision), MULPDU: d.mulpdu, Settle: d.settle}
+	if d.crc == "" { // of a command that has no such flag
 		return cfg, nil
 	}
-	var err error
-	cfg.CRC, err = mpa.ParseCRCPolicy(d.crc)
-	return cfg, err
+	if cfg.CRC, err = mpa.ParseCRCPolicy(d.crc); err != nil {
+		return cfg, fmt.Errorf("--crc %s: say prefer, require or off", d.crc)
+	}
+	return cfg, nil
 }
 
 // A device is an rnic.Device with what the flags attach to it.
@@ -102,6 +112,7 @@ func (d *deviceFlags) open(network rnic.Network, stdout, stderr io.Writer) (*dev
 	return dev, nil
 }
 
+// record returns where the recording goes, or nil if none is wanted.
 func (d *deviceFlags) record(dev *device, stdout io.Writer) (io.Writer, error) {
 	switch d.pcap {
 	case "":
@@ -109,11 +120,19 @@ func (d *deviceFlags) record(dev *device, stdout io.Writer) (io.Writer, error) {
 	case "-":
 		return stdout, nil
 	}
-	f, err := os.Create(d.pcap)
+	f, err := createRecording(d.pcap)
 	if err != nil {
-		return nil, fmt.Errorf("--pcap: %w", err)
+		return nil, err
 	}
 	dev.close = append(dev.close, f.Close)
+	return f, nil
+}
+
+func createRecording(name string) (*os.File, error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("--pcap: the recording can't be written, give a file that can be: %w", err)
+	}
 	return f, nil
 }
 

@@ -15,7 +15,6 @@ import (
 
 func newDevinfoCommand() *cobra.Command {
 	var asJSON bool
-	var o deviceFlags
 	cmd := &cobra.Command{
 		Use:   "devinfo",
 		Short: "Show the attributes, limits and capabilities of the device",
@@ -25,9 +24,9 @@ of each protection domain as a whole. They are the defaults that a program gets,
 can change in its configuration.`,
 		Example: `  urnic devinfo
   urnic devinfo --json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			dev, err := o.open(nil, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			dev, err := rnic.Open(rnic.Config{})
 			if err != nil {
 				return err
 			}
@@ -39,7 +38,6 @@ can change in its configuration.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
-	o.add(cmd.Flags())
 	return cmd
 }
 

@@ -75,8 +75,18 @@ func newDissectCommand() *cobra.Command {
   urnic dissect --summary *.pcap.gz               one table for many files
   urnic dissect --strict --summary capture.pcap   exit status 1 if a rule is broken
   tcpdump -i eth0 -w - tcp | urnic dissect -      live`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("no capture to dissect: give FILE..., or - for standard input")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, pair := range [][2]string{{"ladder", "json"}, {"ladder", "summary"}, {"summary", "segments"}, {"summary", "connection"}} {
+				if err := exclude(cmd.Flags(), pair[0], pair[1]); err != nil {
+					return err
+				}
+			}
 			return runDissect(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -87,10 +97,6 @@ func newDissectCommand() *cobra.Command {
 	f.BoolVar(&o.summary, "summary", false, "only sum up each connection")
 	f.BoolVar(&o.strict, "strict", false, "exit with status 1 if a rule is broken")
 	f.IntVar(&o.Connection, "connection", 0, "show only the connection of this number in each file (0: all)")
-	cmd.MarkFlagsMutuallyExclusive("ladder", "json")
-	cmd.MarkFlagsMutuallyExclusive("ladder", "summary")
-	cmd.MarkFlagsMutuallyExclusive("summary", "segments")
-	cmd.MarkFlagsMutuallyExclusive("summary", "connection")
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -24,11 +25,12 @@ kernel module and no privileges.`,
   urnic dissect capture.pcap
   urnic dissect --summary --json capture.pcap
   urnic version`,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newDemoCommand(),
 		newDevinfoCommand(),
@@ -47,9 +49,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case interrupted(ctx, err):
+		fmt.Fprintln(stderr, "urnic: interrupted")
+	default:
 		fmt.Fprintf(stderr, "urnic: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-		return 1
 	}
-	return 0
+	return 1
+}
+
+// interrupted reports whether err says that the user has ended the command.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }

@@ -1,19 +1,18 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"net/netip"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"urnic/internal/rping"
-	"urnic/rnic"
 )
 
 const rpingLong = `Rping plays ping-pong by Sends, RDMA Reads and RDMA Writes, compatible with rdma-core's
@@ -44,8 +43,11 @@ func newRpingCommand() *cobra.Command {
   urnic rping -c -a 127.0.0.1 -C 10 -v -V           ten rounds, shown and compared
   urnic rping -c -a ::1 -C 1000 -S 65535 -V         over IPv6
   urnic rping -c -a 10.0.0.7 --crc off --pcap x.pcapng -C 3`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd.Flags()); err != nil {
+				return err
+			}
 			return runRping(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -53,10 +55,10 @@ func newRpingCommand() *cobra.Command {
 	f.BoolVarP(&o.server, "server", "s", false, "be the server")
 	f.BoolVarP(&o.client, "client", "c", false, "be the client")
 	f.StringVarP(&o.address, "address", "a", "", "the server's `ADDRESS`, IPv4 or IPv6; a server listens at all if there is none")
-	f.StringVarP(&o.source, "source", "I", "", "`ADDRESS` to connect from")
-	f.IntVarP(&o.port, "port", "p", 7174, "port")
-	f.IntVarP(&o.count, "count", "C", 0, "rounds (0: until interrupted)")
-	f.IntVarP(&o.size, "size", "S", rping.DefaultSize, "octets of ping data; a server takes up to that many")
+	f.StringVarP(&o.source, "source", "I", "", "`ADDRESS` from which a client connects")
+	f.IntVarP(&o.port, "port", "p", 7174, "the server's `PORT`")
+	f.IntVarP(&o.count, "count", "C", 0, "`ROUNDS` of a client (0: until interrupted)")
+	f.IntVarP(&o.size, "size", "S", 0, fmt.Sprintf("`OCTETS` of ping data, %d to %d: those of a client (default %d), or the most that a server takes (default %[2]d)", rping.MinSize, rping.MaxSize, rping.DefaultSize))
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the ping data")
 	f.BoolVarP(&o.validate, "validate", "V", false, "compare the ping data")
 	f.BoolVarP(&o.debug, "debug", "d", false, "print what happens: --trace --log-level debug")
@@ -65,126 +67,54 @@ func newRpingCommand() *cobra.Command {
 	f.DurationVar(&o.timeout, "connect-timeout", 10*time.Second, "how long a client tries to connect")
 	o.add(f)
 	o.addMPA(f)
-	cmd.MarkFlagsOneRequired("server", "client")
-	cmd.MarkFlagsMutuallyExclusive("server", "client")
 	return cmd
 }
 
-func runRping(ctx context.Context, o rpingOptions, stdout, stderr io.Writer) (err error) {
-	if o.debug {
-		o.trace, o.logLevel = true, "debug"
-	}
-	var network rnic.Network
-	if o.source != "" {
-		ip := net.ParseIP(o.source)
-		if ip == nil {
-			return fmt.Errorf("-I %s: give an IP address", o.source)
-		}
-		network = boundNetwork{ip}
-	}
-	dev, err := o.open(network, stdout, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	pd, err := dev.AllocPD()
-	if err != nil {
-		return err
-	}
-	out := &lines{w: stdout}
-	if o.pcap == "-" {
-		out.w = stderr
-	}
-	if o.client {
-		return o.runClient(ctx, pd, out)
-	}
-	return o.runServer(ctx, dev, pd, out)
-}
-
-// lines writes lines of several connections to one writer.
-type lines struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lines) print(s string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fmt.Fprintln(l.w, s)
-}
-
-func (o *rpingOptions) end(pd *rnic.PD, out *lines) (*rping.End, error) {
-	r := rping.Options{Size: o.size, Count: o.count, Validate: o.validate}
-	if o.verbose {
-		r.Show = out.print
-	}
-	return rping.NewEnd(pd, r)
-}
-
-func (o *rpingOptions) runClient(ctx context.Context, pd *rnic.PD, out *lines) (err error) {
-	if o.address == "" {
+// check finds what is wrong with the flags, and fills in the size.
+func (o *rpingOptions) check(f *pflag.FlagSet) error {
+	switch {
+	case !o.server && !o.client:
+		return errors.New("say -s to be the server, or -c -a ADDRESS to be the client of one")
+	case o.server && o.client:
+		return errors.New("-s and -c exclude each other: be the server or the client")
+	case o.client && o.address == "":
 		return errors.New("a client needs the server's address: give -a ADDRESS")
+	case o.port < 1 || o.port > 65535:
+		return fmt.Errorf("-p %d: say 1 to 65535", o.port)
+	case o.count < 0:
+		return fmt.Errorf("-C %d: say how many rounds, or 0 for no end", o.count)
+	case o.timeout <= 0:
+		return fmt.Errorf("--connect-timeout %v: say more than 0", o.timeout)
 	}
-	e, err := o.end(pd, out)
-	if err != nil {
-		return err
+	switch {
+	case f.Changed("size") && (o.size < rping.MinSize || o.size > rping.MaxSize):
+		return fmt.Errorf("-S %d: say %d to %d", o.size, rping.MinSize, rping.MaxSize)
+	case f.Changed("size"):
+	case o.server:
+		o.size = rping.MaxSize
+	default:
+		o.size = rping.DefaultSize
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	dial, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	if err := e.QP.Connect(dial, net.JoinHostPort(o.address, strconv.Itoa(o.port)), rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
-		return err
-	}
-	err = e.Client(ctx)
-	if ctx.Err() != nil && o.count == 0 { // interrupted, as it was meant to be
-		err = nil
-	}
-	return errors.Join(err, disconnect(ctx, e.QP))
+	return o.checkAddress()
 }
 
-// disconnect closes a connection gracefully, if it is still there.
-func disconnect(ctx context.Context, qp *rnic.QP) error {
-	if qp.State() != rnic.RTS {
-		return nil
+func (o *rpingOptions) checkAddress() error {
+	if a, err := netip.ParseAddrPort(o.address); err == nil {
+		return fmt.Errorf("-a %s: give the port with -p: -a %v -p %d", o.address, a.Addr(), a.Port())
 	}
-	return qp.Disconnect(context.WithoutCancel(ctx)) // the device bounds the time
+	if strings.HasPrefix(o.address, "[") && strings.HasSuffix(o.address, "]") {
+		o.address = o.address[1 : len(o.address)-1]
+	}
+	if a, err := netip.ParseAddr(o.address); err == nil && a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "" {
+		return fmt.Errorf("-a %v: a link-local address needs its interface: give %[1]v%%INTERFACE", a)
+	}
+	if o.source != "" && net.ParseIP(o.source) == nil {
+		return fmt.Errorf("-I %s: give an IP address of this machine", o.source)
+	}
+	return nil
 }
 
-func (o *rpingOptions) runServer(ctx context.Context, dev *device, pd *rnic.PD, out *lines) (err error) {
-	l, err := dev.Listen(ctx, net.JoinHostPort(o.address, strconv.Itoa(o.port)))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	for {
-		r, err := l.Accept(ctx)
-		if err != nil {
-			if ctx.Err() != nil && o.persistent { // interrupted, as it was meant to be
-				return nil
-			}
-			return err
-		}
-		if !o.persistent {
-			return o.serve(ctx, pd, r, out)
-		}
-		wg.Go(func() {
-			if err := o.serve(ctx, pd, r, out); err != nil && ctx.Err() == nil {
-				out.print(fmt.Sprintf("client %v: %v", r.RemoteAddr(), err))
-			}
-		})
-	}
-}
-
-func (o *rpingOptions) serve(ctx context.Context, pd *rnic.PD, r *rnic.ConnRequest, out *lines) (err error) {
-	e, err := o.end(pd, out)
-	if err != nil {
-		return errors.Join(err, r.Close())
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	if err := r.Accept(ctx, e.QP, rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
-		return err
-	}
-	return e.Server(ctx)
+// endpoint returns the server's address with its port.
+func (o *rpingOptions) endpoint() string {
+	return net.JoinHostPort(o.address, strconv.Itoa(o.port))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A MismatchError says that what came back is not what was sent.
@@ -18,12 +19,26 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("rping: round %d: octet %d was sent as 0x%02x and came back as 0x%02x", e.Round, e.Offset, e.Sent, e.Got)
 }
 
+// grace is how long a round may go on when the context has ended.
+const grace = time.Second
+
 // Client runs the client's rounds on a connected queue pair. It returns a
 // *MismatchError if data came back changed, and otherwise what ended the rounds
-// early: an error of the verbs, or the context's.
+// early: an error of the verbs, or the context's. When the context ends, the
+// round in progress is finished, if the server lets it: one who disconnects in
+// the middle of a round breaks the server's.
 func (e *End) Client(ctx context.Context) error {
+	rounds, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(grace, cancel)
+		context.AfterFunc(rounds, func() { t.Stop() })
+	})()
 	for n := 0; e.options.Count == 0 || n < e.options.Count; n++ {
-		if err := e.round(ctx, n); err != nil {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("before round %d: %w", n, err)
+		}
+		if err := e.round(rounds, n); err != nil {
 			return fmt.Errorf("round %d: %w", n, e.why(err))
 		}
 	}

@@ -2,11 +2,12 @@ package rping
 
 import "fmt"
 
-// The sizes of the ping data in octets, its terminating zero included.
+// The sizes of the ping data in octets, its terminating zero included. rdma-core's
+// rping takes 27 to 65535 octets; its default is the same.
 const (
 	MinSize     = 16
 	MaxSize     = 65536
-	DefaultSize = 100
+	DefaultSize = 64
 )
 
 // fill makes the ping data of round n: a text, then letters from one that moves

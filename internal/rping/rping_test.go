@@ -67,6 +67,11 @@ func newPD(t *testing.T, n rnic.Network) *rnic.PD {
 
 // play runs a client against a server and returns what each returned.
 func play(t *testing.T, client, server Options) (clientErr, serverErr error) {
+	return playUntil(t, func(ctx context.Context) context.Context { return ctx }, client, server)
+}
+
+// playUntil does so until the client's context ends, which is made of the test's.
+func playUntil(t *testing.T, until func(context.Context) context.Context, client, server Options) (clientErr, serverErr error) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &simnet.Network{Options: func(int) simnet.Options { return simnet.Options{MSS: 1448} }}
 		cpd, spd := newPD(t, n), newPD(t, n)
@@ -97,7 +102,7 @@ func play(t *testing.T, client, server Options) (clientErr, serverErr error) {
 		if err := e.QP.Connect(t.Context(), "192.0.2.2:7174", rnic.ConnParam{}); err != nil {
 			t.Fatal(err)
 		}
-		clientErr = e.Client(t.Context())
+		clientErr = e.Client(until(t.Context()))
 		if e.QP.State() == rnic.RTS {
 			clientErr = errors.Join(clientErr, e.QP.Disconnect(t.Context()))
 		}
@@ -231,5 +236,22 @@ func TestOptionsAreChecked(t *testing.T) {
 		if _, err := NewEnd(pd, o); err == nil {
 			t.Errorf("%+v was taken", o)
 		}
+	}
+}
+
+// The server's part of a round is not broken by a client that is interrupted.
+func TestInterruptedClientFinishesItsRound(t *testing.T) {
+	var stop context.CancelFunc
+	shown := 0
+	c, s := playUntil(t, func(ctx context.Context) context.Context {
+		ctx, stop = context.WithCancel(ctx)
+		return ctx
+	}, Options{}, Options{Show: func(string) { // it has read the data, and has yet to write them
+		if shown++; shown == 3 {
+			stop()
+		}
+	}})
+	if !errors.Is(c, context.Canceled) || !strings.Contains(c.Error(), "before round 3") || s != nil || shown != 3 {
+		t.Errorf("client: %v; server: %v; %d rounds", c, s, shown)
 	}
 }
