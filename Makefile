@@ -62,4 +62,4 @@ bench: ## run the benchmarks
 .PHONY: interop
 interop: build ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
 	internal/interop/lab/build
-	$(GO) test -count=1 -timeout 30m -tags interop ./internal/interop
+	$(GO) test -count=1 -timeout 30m -tags interop $(TESTFLAGS) ./internal/interop
