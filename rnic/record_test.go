@@ -4,46 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"urnic/internal/capture"
 	"urnic/internal/dissect"
+	"urnic/internal/tshark"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
-
-// tshark runs tshark on a capture and returns the lines that it prints. A
-// machine without it skips the test; in CI it must be there.
-func tshark(t *testing.T, file []byte, args ...string) []string {
-	t.Helper()
-	path, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("tshark, which judges recordings, is missing: %v", err)
-		}
-		t.Skipf("tshark, which judges recordings, is missing: %v", err)
-	}
-	name := filepath.Join(t.TempDir(), "recording.pcapng")
-	if err := os.WriteFile(name, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// Foreign Sends are no RPC-over-RDMA, whatever tshark guesses.
-	cmd := exec.CommandContext(t.Context(), path, append([]string{"-r", name, "--disable-protocol", "rpcordma"}, args...)...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("tshark: %v\n%s", err, &stderr)
-	}
-	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-}
 
 // recorded runs f with a pair that records on both sides and returns the files,
 // and what the queue pairs have counted of both directions.
@@ -124,11 +96,11 @@ func TestRecordingIsDecodedByOthers(t *testing.T) {
 func judgeByTshark(t *testing.T, file []byte, counts rdmap.Stats, crc bool) {
 	strict := []string{"-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"}
 	bad := "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.expert.severity == error"
-	if lines := tshark(t, file, append(strict, "-Y", bad)...); lines[0] != "" {
+	if lines := tshark.LinesOf(t, file, append(strict, "-Y", bad)...); len(lines) > 0 {
 		t.Errorf("tshark complains of\n%s", strings.Join(lines, "\n"))
 	}
 	messages, fpdus := map[rdmap.Opcode]int{}, 0
-	for _, line := range tshark(t, file, "-Y", "iwarp_rdma.opcode", "-T", "fields", "-e", "iwarp_rdma.opcode", "-e", "iwarp_ddp.last_flag") {
+	for _, line := range tshark.LinesOf(t, file, "-Y", "iwarp_rdma.opcode", "-T", "fields", "-e", "iwarp_rdma.opcode", "-e", "iwarp_ddp.last_flag") {
 		ops, last, _ := strings.Cut(line, "\t")
 		flags := strings.Split(last, ",")
 		for i, v := range strings.Split(ops, ",") {
@@ -147,7 +119,7 @@ func judgeByTshark(t *testing.T, file []byte, counts rdmap.Stats, crc bool) {
 			t.Errorf("tshark sees %d of %v; want %d", messages[op], op, want)
 		}
 	}
-	details := strings.Join(tshark(t, file, append(strict, "-O", "iwarp_mpa")...), "\n")
+	details := strings.Join(tshark.LinesOf(t, file, append(strict, "-O", "iwarp_mpa")...), "\n")
 	if good := strings.Count(details, "(Good CRC32)"); crc && good != fpdus {
 		t.Errorf("tshark finds %d of %d CRCs good", good, fpdus)
 	}

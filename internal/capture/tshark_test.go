@@ -1,49 +1,16 @@
 package capture
 
 import (
-	"bytes"
 	"fmt"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"urnic/ddp"
+	"urnic/internal/tshark"
 	"urnic/mpa"
 	"urnic/rdmap"
 )
-
-// tshark runs tshark on a capture and returns the lines that it prints. A
-// machine without it skips the test; in CI it must be there.
-func tshark(t *testing.T, file []byte, args ...string) []string {
-	t.Helper()
-	path, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("tshark, which judges recordings, is missing: %v", err)
-		}
-		t.Skipf("tshark, which judges recordings, is missing: %v", err)
-	}
-	name := filepath.Join(t.TempDir(), "recording.pcapng")
-	if err := os.WriteFile(name, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// Foreign Sends are no RPC-over-RDMA, whatever tshark guesses.
-	cmd := exec.CommandContext(t.Context(), path, append([]string{"-r", name, "--disable-protocol", "rpcordma"}, args...)...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("tshark: %v\n%s", err, &stderr)
-	}
-	var lines []string
-	for line := range strings.Lines(string(out)) {
-		lines = append(lines, strings.TrimRight(line, "\n"))
-	}
-	return lines
-}
 
 // A talk is an iWARP connection as a device would record it.
 type talk struct {
@@ -135,7 +102,7 @@ func TestTsharkTakesRecordings(t *testing.T) {
 			}
 			judge(t, file, fpdus, tc.crc)
 			ops := map[rdmap.Opcode]int{}
-			for _, line := range tshark(t, file, "-T", "fields", "-e", "iwarp_rdma.opcode", "-Y", "iwarp_rdma.opcode") {
+			for _, line := range tshark.LinesOf(t, file, "-T", "fields", "-e", "iwarp_rdma.opcode", "-Y", "iwarp_rdma.opcode") {
 				for v := range strings.SplitSeq(line, ",") {
 					var op uint8
 					if _, err := fmt.Sscanf(v, "0x%x", &op); err != nil {
@@ -158,10 +125,10 @@ func judge(t *testing.T, file []byte, n int, crc bool) {
 	t.Helper()
 	strict := []string{"-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"}
 	bad := "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.expert.severity == error"
-	if lines := tshark(t, file, append(strict, "-Y", bad)...); len(lines) > 0 {
+	if lines := tshark.LinesOf(t, file, append(strict, "-Y", bad)...); len(lines) > 0 {
 		t.Errorf("tshark complains of\n%s", strings.Join(lines, "\n"))
 	}
-	details := strings.Join(tshark(t, file, append(strict, "-O", "iwarp_mpa")...), "\n")
+	details := strings.Join(tshark.LinesOf(t, file, append(strict, "-O", "iwarp_mpa")...), "\n")
 	if good := strings.Count(details, "(Good CRC32)"); crc && good != n {
 		t.Errorf("tshark finds %d of %d CRCs good", good, n)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -22,6 +21,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"urnic/internal/capture"
+	"urnic/internal/tshark"
 	"urnic/mpa"
 	"urnic/rdmap"
 )
@@ -271,24 +271,13 @@ func (re *reencoder) message(s *Segment) {
 // tshark, an independent dissector, must see the same messages. It gets all
 // captures in one file, as its start takes longer than its work.
 func TestTsharkCountsTheSameSegments(t *testing.T) {
-	path, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("tshark, with which counts are compared, is missing: %v", err)
-		}
-		t.Skipf("tshark, with which counts are compared, is missing: %v", err)
-	}
 	all := goldens(t)
 	names := slices.Sorted(maps.Keys(all))
 	joined, ends := join(t, names)
-	out, err := exec.CommandContext(t.Context(), path, "-r", joined, "-Y", "iwarp_rdma.opcode",
-		"-T", "fields", "-e", "frame.number", "-e", "iwarp_rdma.opcode").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := tshark.Lines(t, joined, "-Y", "iwarp_rdma.opcode", "-T", "fields", "-e", "frame.number", "-e", "iwarp_rdma.opcode")
 	got := map[string]map[string]int{}
-	for line := range strings.Lines(string(out)) {
-		number, ops, _ := strings.Cut(strings.TrimSpace(line), "\t")
+	for _, line := range lines {
+		number, ops, _ := strings.Cut(line, "\t")
 		frame, err := strconv.Atoi(number)
 		if err != nil {
 			t.Fatal(err)

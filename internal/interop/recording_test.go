@@ -5,11 +5,11 @@ package interop
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"urnic/internal/tshark"
 	"urnic/rnic"
 )
 
@@ -53,7 +53,7 @@ const (
 // breaks is its own affair.
 func checkRecording(t *testing.T, file string, siw side) summary {
 	t.Helper()
-	tshark(t, file)
+	wantWellFormed(t, file)
 	out, stderr, err := urnic(t.Context(), "dissect", "--summary", "--json", file)
 	if err != nil {
 		t.Fatalf("dissect: %v: %s", err, stderr)
@@ -80,18 +80,12 @@ func checkRecording(t *testing.T, file string, siw side) summary {
 	return s
 }
 
-// tshark reads a recording; there must be no malformed packet. Its heuristics
-// for RPC and SMB are off: they take other payloads of Sends for theirs, and
-// call them malformed then.
-func tshark(t *testing.T, file string) {
+// wantWellFormed has tshark read a recording: there must be no malformed packet.
+func wantWellFormed(t *testing.T, file string) {
 	t.Helper()
-	out, err := exec.Command("tshark", "--disable-heuristic", "rpcrdma_iwarp", "--disable-heuristic", "smb_direct_iwarp",
-		"-r", file, "-Y", "_ws.malformed || tcp.analysis.flags || ip.checksum.status == 0 || tcp.checksum.status == 0").Output()
-	if err != nil {
-		t.Fatalf("tshark: %v (apt-get install tshark)", err)
-	}
-	if len(out) > 0 {
-		t.Errorf("%s: tshark complains:\n%s", file, out)
+	const bad = "_ws.malformed || tcp.analysis.flags || ip.checksum.status == 0 || tcp.checksum.status == 0"
+	if lines := tshark.Lines(t, file, "-Y", bad); len(lines) > 0 {
+		t.Errorf("%s: tshark complains:\n%s", file, strings.Join(lines, "\n"))
 	}
 }
 
