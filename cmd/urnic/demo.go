@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,29 +15,48 @@ import (
 	"urnic/internal/dissect"
 )
 
+const demoLong = `Demo opens two emulated RNICs, connects them over loopback TCP, exercises every verb,
+checks each octet that moves, and prints what went over the wire as a ladder. The exit
+status is 0 if everything was as it should be.
+
+With --json it prints one JSON object in place of all that:
+
+{"steps":[{"name","ok","octets_checked"}],   those that were run: the first failure ends it
+ "ok":true|false,
+ "error"}                                    what went wrong, if not ok`
+
+// demoOptions are the flags of urnic demo.
+type demoOptions struct {
+	deviceFlags
+	quiet, json bool
+}
+
 func newDemoCommand() *cobra.Command {
-	var o deviceFlags
-	var quiet bool
+	var o demoOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Exercise every verb between two RNICs in this process",
-		Long: `Demo opens two emulated RNICs, connects them over loopback TCP, exercises every verb,
-checks each octet that moves, and prints what went over the wire as a ladder. The exit
-status is 0 if everything was as it should be.`,
+		Long:  demoLong,
 		Example: `  urnic demo
   urnic demo --pcap demo.pcapng     and open it in Wireshark
-  urnic demo --quiet                without the ladder`,
+  urnic demo --quiet                without the ladder
+  urnic demo --json                 for programs`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDemo(cmd.Context(), o, quiet, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if o.json && o.pcap == "-" {
+				return errors.New("--json and --pcap - both want standard output: record into a file")
+			}
+			return runDemo(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "don't print the ladder")
-	o.add(cmd.Flags())
+	f := cmd.Flags()
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't print the ladder")
+	f.BoolVar(&o.json, "json", false, "write one JSON object in place of steps and ladder")
+	o.add(f)
 	return cmd
 }
 
-func runDemo(ctx context.Context, o deviceFlags, quiet bool, stdout, stderr io.Writer) (err error) {
+func runDemo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (err error) {
 	cfg, err := o.config(stderr)
 	if err != nil {
 		return err
@@ -54,21 +74,61 @@ func runDemo(ctx context.Context, o deviceFlags, quiet bool, stdout, stderr io.W
 		defer func() { err = errors.Join(err, f.Close()) }()
 		recorded = f
 	}
+	report := demoReport{Steps: []demoStep{}}
+	step, ladder := printStep(out), out
+	if o.json {
+		step, ladder = report.add, io.Discard
+	} else if o.quiet {
+		ladder = io.Discard
+	}
 	var recording bytes.Buffer
 	cfg.Record = &recording
-	err = demo.Run(ctx, demo.Options{Out: out, Config: cfg})
+	err = demo.Run(ctx, demo.Options{Step: step, Config: cfg})
 	if _, failed := recorded.Write(recording.Bytes()); failed != nil {
 		err = errors.Join(err, failed)
 	}
-	ladder := out
-	if quiet {
-		ladder = io.Discard
+	err = errors.Join(err, checkRecording(ctx, ladder, &recording))
+	if o.json {
+		err = errors.Join(err, report.write(stdout, err))
 	}
-	return errors.Join(err, checkRecording(ctx, ladder, &recording))
+	return err
+}
+
+// printStep returns a function that prints a line for each step.
+func printStep(w io.Writer) func(demo.Result) {
+	return func(r demo.Result) {
+		if r.Err != nil {
+			fmt.Fprintf(w, "FAIL  %s\n", r.Name)
+			return
+		}
+		fmt.Fprintf(w, "ok    %-68s %8d octets checked\n", r.Name, r.Checked)
+	}
+}
+
+// A demoReport is what --json writes.
+type demoReport struct {
+	Steps []demoStep `json:"steps"`
+	OK    bool       `json:"ok"`
+	Error string     `json:"error,omitempty"`
+}
+
+type demoStep struct {
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Checked int    `json:"octets_checked"`
+}
+
+func (d *demoReport) add(r demo.Result) {
+	d.Steps = append(d.Steps, demoStep{r.Name, r.Err == nil, r.Checked})
+}
+
+func (d *demoReport) write(w io.Writer, err error) error {
+	d.OK, d.Error = err == nil, text(err)
+	return json.NewEncoder(w).Encode(d)
 }
 
 // checkRecording prints the ladder, and checks that the recording keeps the
-// rules. What a demonstration that has failed recorded tells most.
+// rules.
 func checkRecording(ctx context.Context, ladder io.Writer, recording io.Reader) error {
 	r, err := capture.NewReader(recording)
 	if err != nil {

@@ -56,9 +56,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case interrupted(ctx, err):
 		fmt.Fprintln(stderr, "urnic: interrupted")
 	default:
-		fmt.Fprintf(stderr, "urnic: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintf(stderr, "urnic: %s\n", text(err))
 	}
 	return 1
+}
+
+// text is an error, or all that were joined, in one line; "" without one.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
 // interrupted reports whether err says that the user has ended the command.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"time"
 
 	"urnic/rnic"
 )
@@ -38,13 +38,24 @@ var Steps = []Step{
 	{"a protection error: Terminate, flushed requests, async events", terminate},
 }
 
-// Options says where the demonstration shows itself.
-type Options struct {
-	Out    io.Writer   // a line for each step
-	Config rnic.Config // of device A, which may record and trace; its name and network are set here
+// A Result is what a step came to.
+type Result struct {
+	Name    string
+	Checked int   // octets that were compared with what they had to be
+	Err     error // why it failed, if it has
 }
 
-// Run runs all steps. It returns the first error, with the name of its step.
+// Options says where the demonstration shows itself.
+type Options struct {
+	Step   func(Result) // is told after each step, if not nil
+	Config rnic.Config  // of device A, which may record and trace; its name is set here
+}
+
+// patience is how long a step may take: what is lost is not waited for.
+const patience = time.Minute
+
+// Run runs the steps until one fails. It returns that error, with the name of
+// the step.
 func Run(ctx context.Context, o Options) (err error) {
 	d := &demo{}
 	o.Config.Name = "A"
@@ -57,14 +68,27 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.b.Close()) }()
 	for _, s := range Steps {
-		octets := d.checked
-		if err := s.run(ctx, d); err != nil {
-			fmt.Fprintf(o.Out, "FAIL  %s\n", s.Name)
+		before := d.checked
+		err := s.within(ctx, patience, d)
+		if o.Step != nil {
+			o.Step(Result{s.Name, d.checked - before, err})
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		fmt.Fprintf(o.Out, "ok    %-68s %8d octets checked\n", s.Name, d.checked-octets)
 	}
 	return nil
+}
+
+// within runs a step that may take so long.
+func (s *Step) within(ctx context.Context, d time.Duration, of *demo) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d, fmt.Errorf("it was not done within %v", d))
+	defer cancel()
+	err := s.run(ctx, of)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return err
 }
 
 // A demo is two devices with a connection between them.

@@ -281,9 +281,11 @@ func large(ctx context.Context, d *demo) error {
 }
 
 func disconnect(ctx context.Context, d *demo) error {
-	if err := d.part(ctx); err != nil {
+	if err := d.a.qp.Disconnect(ctx); err != nil {
 		return err
 	}
+	// B's queue pair is given up only when it has told of the close: it may
+	// learn of its end later than A does.
 	e, err := d.b.WaitEvent(ctx)
 	if err != nil {
 		return err
@@ -291,5 +293,5 @@ func disconnect(ctx context.Context, d *demo) error {
 	if e.Type != rnic.EventCloseComplete {
 		return fmt.Errorf("the event of B is %v", e)
 	}
-	return nil
+	return errors.Join(d.a.drop(), d.b.drop())
 }

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+
+	"urnic/internal/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
+
+// urnic runs the command as a user would.
+func urnic(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	status = run(t.Context(), args, stdin, &out, &errOut)
+	return status, out.String(), errOut.String()
+}
+
+// ok runs the command, which must succeed and complain of nothing, and returns
+// what it prints.
+func ok(t *testing.T, args ...string) string {
+	t.Helper()
+	status, out, errOut := urnic(t, nil, args...)
+	if status != 0 || errOut != "" {
+		t.Fatalf("%v: status %d, stderr %q", args, status, errOut)
+	}
+	return out
+}
+
+// A process is a run of the command in the background.
+type process struct {
+	args        []string
+	interrupt   context.CancelFunc
+	done        chan struct{}
+	status      int
+	out, errOut output
+}
+
+// start runs the command in the background. It ends with the test at the latest.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{args: args, interrupt: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.status = run(ctx, args, nil, &p.out, &p.errOut)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-p.done
+	})
+	return p
+}
+
+// end waits for the end, which must be a success that nothing is said of.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	<-p.done
+	if p.status != 0 || p.errOut.String() != "" {
+		t.Errorf("%v: status %d, stderr %q", p.args, p.status, p.errOut.String())
+	}
+}
+
+// An output takes what a command writes, and can be read meanwhile.
+type output struct {
+	mu      sync.Mutex
+	b       bytes.Buffer
+	waiting []chan struct{} // for more of it
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range o.waiting {
+		close(c)
+	}
+	o.waiting = nil
+	return o.b.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// wait waits until the output holds a text.
+func (o *output) wait(t *testing.T, text string) {
+	t.Helper()
+	for {
+		o.mu.Lock()
+		if strings.Contains(o.b.String(), text) {
+			o.mu.Unlock()
+			return
+		}
+		more := make(chan struct{})
+		o.waiting = append(o.waiting, more)
+		o.mu.Unlock()
+		select {
+		case <-more:
+		case <-t.Context().Done():
+			t.Fatalf("%q was never written", text)
+		}
+	}
+}
+
+// wantError checks that a run of the command ended in status 1 and said why in
+// one line with all of some texts.
+func wantError(t *testing.T, args []string, status int, errOut string, texts ...string) {
+	t.Helper()
+	if status != 1 || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "urnic: ") || !strings.HasSuffix(errOut, "\n") {
+		t.Errorf("%v: status %d, stderr %q", args, status, errOut)
+	}
+	for _, text := range texts {
+		if !strings.Contains(errOut, text) {
+			t.Errorf("%v: no %q in %q", args, text, errOut)
+		}
+	}
+}
+
+func temp(t *testing.T, b []byte) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "capture")
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestWrongUsageIsToldInOneLine(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"frobnicate"}, "there is no command \"frobnicate\": `urnic help` lists them"},
+		{[]string{"--frobnicate"}, "unknown flag: --frobnicate: see `urnic --help`"},
+		{[]string{"dissect", "--frobnicate"}, "see `urnic dissect --help`"},
+		{[]string{"version", "1"}, "`urnic version` takes no arguments, and \"1\" is one: see `urnic version --help`"},
+		{[]string{"rping", "-c", "-a"}, "needs an argument"},
+	} {
+		status, out, errOut := urnic(t, nil, tc.args...)
+		if out != "" {
+			t.Errorf("%v: %q is on stdout", tc.args, out)
+		}
+		wantError(t, tc.args, status, errOut, tc.want)
+	}
+}
+
+func TestHelpHasExamples(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"demo", "--help"}, {"devinfo", "--help"}, {"rping", "--help"}, {"dissect", "--help"}, {"version", "--help"}} {
+		status, out, _ := urnic(t, nil, args...)
+		if status != 0 || !strings.Contains(out, "Examples:\n  urnic ") {
+			t.Errorf("%v: status %d\n%s", args, status, out)
+		}
+	}
+	_, out, _ := urnic(t, nil, "dissect", "--help")
+	for _, key := range []string{"undecoded_bytes", "markers_client", "payload_bytes", "rule", "clause"} {
+		if !strings.Contains(out, `"`+key+`"`) {
+			t.Errorf("the help of dissect does not explain %q", key)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	status, out, _ := urnic(t, nil, "version")
+	if status != 0 || !strings.HasPrefix(out, "urnic ") || strings.Count(out, "\n") != 1 {
+		t.Errorf("status %d, %q", status, out)
+	}
+	for want, info := range map[string]*debug.BuildInfo{
+		"urnic (no build information)": nil,
+		"urnic (devel) go1":            {GoVersion: "go1"},
+		"urnic v1.2.3 abc go1": {
+			GoVersion: "go1", Main: debug.Module{Version: "v1.2.3"},
+			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "x"}},
+		},
+	} {
+		if got := version(info); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

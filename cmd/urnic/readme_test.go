@@ -1,0 +1,95 @@
+package main
+
+import (
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// readmeCommands returns the commands of urnic in the code blocks of the README,
+// without the prompt.
+func readmeCommands(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	block := false
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "```") {
+			block = !block
+		}
+		if command, is := strings.CutPrefix(line, "$ urnic "); is && block {
+			commands = append(commands, strings.TrimSpace(command))
+		}
+	}
+	return commands
+}
+
+// The commands of the README do what a reader hopes for: each succeeds, and
+// complains of nothing.
+func TestCommandsOfTheReadmeSucceed(t *testing.T) {
+	commands := readmeCommands(t)
+	if len(commands) < 5 {
+		t.Fatalf("the README has only %d commands of urnic: %q", len(commands), commands)
+	}
+	t.Chdir(t.TempDir())
+	ports := map[string]string{} // a free one for each that the README has
+	var background []*process
+	for _, command := range commands {
+		command, behind := strings.CutSuffix(command, " &")
+		args := strings.Fields(command)
+		port := ""
+		if i := slices.Index(args, "-p"); i >= 0 && i+1 < len(args) {
+			if ports[args[i+1]] == "" {
+				ports[args[i+1]] = freePort(t, "127.0.0.1")
+			}
+			port = ports[args[i+1]]
+			args[i+1] = port
+		}
+		if !behind {
+			if out := ok(t, args...); out == "" && !slices.Contains(args, "-s") {
+				t.Errorf("urnic %s prints nothing", command)
+			}
+			continue
+		}
+		background = append(background, start(t, args...))
+		if port == "" {
+			t.Fatalf("urnic %s &: no -p tells when it is ready", command)
+		}
+		waitForListener(t, net.JoinHostPort("127.0.0.1", port))
+	}
+	for _, p := range background {
+		select {
+		case <-p.done:
+			p.end(t)
+		case <-time.After(30 * time.Second):
+			t.Errorf("urnic %s & does not end", strings.Join(p.args, " "))
+		}
+	}
+}
+
+// The beginning of the demonstration's output that the README shows is true.
+func TestReadmeShowsWhatTheDemoPrints(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := ok(t, "demo", "-q")
+	shown := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "ok    ") {
+			shown++
+			if !strings.Contains(out, line) {
+				t.Errorf("the demonstration does not print %q", line)
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("the README shows nothing of the demonstration")
+	}
+}

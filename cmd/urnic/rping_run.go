@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"urnic/internal/rping"
+	"urnic/rnic"
+)
+
+// runRping is either side, with flags that have been checked.
+func runRping(ctx context.Context, o rpingOptions, stdout, stderr io.Writer) (err error) {
+	if o.debug {
+		o.trace, o.logLevel = true, "debug"
+	}
+	var network rnic.Network
+	if o.source != "" {
+		network = boundNetwork{net.ParseIP(o.source)}
+	}
+	dev, err := o.open(network, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	pd, err := dev.AllocPD()
+	if err != nil {
+		return err
+	}
+	r := &rpingRun{rpingOptions: o, pd: pd, out: &lines{w: stdout}, err: &lines{w: stderr}}
+	if o.pcap == "-" {
+		r.out = r.err
+	}
+	if o.client {
+		return r.client(ctx)
+	}
+	return r.server(ctx)
+}
+
+// lines writes lines of several connections to one writer.
+type lines struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lines) print(s string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintln(l.w, s)
+}
+
+// A rpingRun is a run of urnic rping on an open device.
+type rpingRun struct {
+	rpingOptions
+	pd       *rnic.PD
+	out, err *lines
+}
+
+func (r *rpingRun) end() (*rping.End, error) {
+	o := rping.Options{Size: r.size, Count: r.count, Validate: r.validate}
+	if r.verbose {
+		o.Show = r.out.print
+	}
+	return rping.NewEnd(r.pd, o)
+}
+
+func (r *rpingRun) client(ctx context.Context) (err error) {
+	e, err := r.end()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	dial, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	if err := e.QP.Connect(dial, r.endpoint(), rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
+		return adviseDial(err, r.endpoint(), r.source, r.timeout)
+	}
+	err = e.Client(ctx)
+	if ctx.Err() != nil && r.count == 0 { // interrupted, as it was meant to be
+		err = nil
+	}
+	return errors.Join(err, disconnect(ctx, e.QP))
+}
+
+// disconnect closes a connection gracefully, if it is still there.
+func disconnect(ctx context.Context, qp *rnic.QP) error {
+	if qp.State() != rnic.RTS {
+		return nil
+	}
+	return qp.Disconnect(context.WithoutCancel(ctx)) // the device bounds the time
+}
+
+func (r *rpingRun) server(ctx context.Context) (err error) {
+	l, err := r.pd.Device().Listen(ctx, r.endpoint())
+	if err != nil {
+		return adviseListen(err, r.endpoint())
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		c, err := l.Accept(ctx)
+		if err != nil {
+			if ctx.Err() != nil && r.persistent { // interrupted, as it was meant to be
+				return nil
+			}
+			return err
+		}
+		if !r.persistent {
+			return r.serve(ctx, c)
+		}
+		wg.Go(func() {
+			if err := r.serve(ctx, c); err != nil && ctx.Err() == nil {
+				r.err.print(fmt.Sprintf("urnic: client %v: %v", c.RemoteAddr(), err))
+			}
+		})
+	}
+}
+
+func (r *rpingRun) serve(ctx context.Context, c *rnic.ConnRequest) (err error) {
+	e, err := r.end()
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if err := c.Accept(ctx, e.QP, rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
+		return err
+	}
+	return e.Server(ctx)
+}

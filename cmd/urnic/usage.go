@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// noArgs takes no arguments, and says what to do about those that are there.
+func noArgs(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case !cmd.HasParent():
+		return fmt.Errorf("there is no command %q: `%s help` lists them", args[0], cmd.Name())
+	}
+	return fmt.Errorf("`%s` takes no arguments, and %q is one: see `%[1]s --help`", cmd.CommandPath(), args[0])
+}
+
+// flagError says what is wrong with a flag in the words of this program.
+func flagError(cmd *cobra.Command, err error) error {
+	help := fmt.Sprintf("see `%s --help`", cmd.CommandPath())
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := e.GetFlag()
+		return fmt.Errorf("--%s %s: give %s", f.Name, e.GetValue(), kinds[f.Value.Type()])
+	}
+	return fmt.Errorf("%w: %s", err, help)
+}
+
+// kinds says what the flags of each type take.
+var kinds = map[string]string{
+	"bool":     "true or false, or only the flag",
+	"duration": "a time with its unit, such as 500ms or 10s",
+	"int":      "a whole number",
+}
+
+// exclude returns an error if both flags are set.
+func exclude(f *pflag.FlagSet, a, b string) error {
+	if f.Changed(a) && f.Changed(b) {
+		return fmt.Errorf("--%s and --%s exclude each other: give one of them", a, b)
+	}
+	return nil
+}
