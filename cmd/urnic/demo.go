@@ -44,7 +44,7 @@ func newDemoCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.json && o.pcap == "-" {
-				return errors.New("--json and --pcap - both want standard output: record into a file")
+				return errJSONAndPcap
 			}
 			return runDemo(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -19,7 +19,19 @@ const rpingLong = `Rping plays ping-pong by Sends, RDMA Reads and RDMA Writes, c
 rping on the wire and in its flags, as client and as server.
 
 Each round, the server reads the client's data by RDMA Read and writes it back by RDMA
-Write. With -V the client compares the two. The exit status is 0 if all rounds went well.`
+Write. With -V the client compares the two. The exit status is 0 if all rounds went well.
+
+With --json it prints a JSON object in one line for each connection, at its end:
+
+{"role",                           "client" or "server"
+ "peer",                           ip:port of the other side; as given if there was no connection
+ "rounds","size","seconds",        rounds that were finished, octets of ping data, how long they took
+ "octets_sent","octets_received",  in all messages above DDP, advertisements and read requests too
+ "revision",                       of MPA; 0 if there was no connection
+ "crc","enhanced",                 CRCs are in use; IRD and ORD were exchanged (RFC 6581)
+ "markers_sent","markers_received",
+ "ird","ord",                      of this side, as settled
+ "error"}                          what went wrong, if anything did`
 
 // rpingOptions are the flags of urnic rping.
 type rpingOptions struct {
@@ -28,6 +40,7 @@ type rpingOptions struct {
 	address, source            string
 	port, count, size          int
 	verbose, validate, debug   bool
+	json                       bool
 	ownQP                      bool
 	timeout                    time.Duration
 }
@@ -42,7 +55,8 @@ func newRpingCommand() *cobra.Command {
   urnic rping -s -P                                 serve clients, one after another or at once
   urnic rping -c -a 127.0.0.1 -C 10 -v -V           ten rounds, shown and compared
   urnic rping -c -a ::1 -C 1000 -S 65535 -V         over IPv6
-  urnic rping -c -a 10.0.0.7 --crc off --pcap x.pcapng -C 3`,
+  urnic rping -c -a 127.0.0.1 --crc off --pcap x.pcapng -C 3
+  urnic rping -c -a 127.0.0.1 -C 1000 --json        the result for programs`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd.Flags()); err != nil {
@@ -61,6 +75,7 @@ func newRpingCommand() *cobra.Command {
 	f.IntVarP(&o.size, "size", "S", 0, fmt.Sprintf("`OCTETS` of ping data, %d to %d: those of a client (default %d), or the most that a server takes (default %[2]d)", rping.MinSize, rping.MaxSize, rping.DefaultSize))
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the ping data")
 	f.BoolVarP(&o.validate, "validate", "V", false, "compare the ping data")
+	f.BoolVar(&o.json, "json", false, "write one JSON object a connection at its end")
 	f.BoolVarP(&o.debug, "debug", "d", false, "print what happens: --trace --log-level debug")
 	f.BoolVarP(&o.persistent, "persistent", "P", false, "a server serves clients until it is interrupted")
 	f.BoolVarP(&o.ownQP, "own-qp", "q", false, "accepted for rdma-core's sake: queue pairs are always this program's own")
@@ -94,6 +109,12 @@ func (o *rpingOptions) check(f *pflag.FlagSet) error {
 		o.size = rping.MaxSize
 	default:
 		o.size = rping.DefaultSize
+	}
+	if err := exclude(f, "verbose", "json"); err != nil {
+		return err
+	}
+	if o.json && o.pcap == "-" {
+		return errJSONAndPcap
 	}
 	return o.checkAddress()
 }

@@ -35,21 +35,26 @@ func runRping(ctx context.Context, o rpingOptions, stdout, stderr io.Writer) (er
 		r.out = r.err
 	}
 	if o.client {
-		return r.client(ctx)
+		err = r.client(ctx)
+	} else {
+		err = r.server(ctx)
 	}
-	return r.server(ctx)
+	return errors.Join(err, r.out.failed)
 }
 
 // lines writes lines of several connections to one writer.
 type lines struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu     sync.Mutex
+	w      io.Writer
+	failed error // the first error of w
 }
 
 func (l *lines) print(s string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Fprintln(l.w, s)
+	if _, err := fmt.Fprintln(l.w, s); err != nil && l.failed == nil {
+		l.failed = err
+	}
 }
 
 // A rpingRun is a run of urnic rping on an open device.
@@ -59,8 +64,9 @@ type rpingRun struct {
 	out, err *lines
 }
 
-func (r *rpingRun) end() (*rping.End, error) {
-	o := rping.Options{Size: r.size, Count: r.count, Validate: r.validate}
+// end makes an end of a connection, of which the report is to tell.
+func (r *rpingRun) end(report *rpingReport) (*rping.End, error) {
+	o := rping.Options{Size: r.size, Count: r.count, Validate: r.validate, Round: report.round}
 	if r.verbose {
 		o.Show = r.out.print
 	}
@@ -68,18 +74,24 @@ func (r *rpingRun) end() (*rping.End, error) {
 }
 
 func (r *rpingRun) client(ctx context.Context) (err error) {
-	e, err := r.end()
+	report := &rpingReport{Role: "client", Peer: r.endpoint(), Size: r.size}
+	e, err := r.end(report)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() {
+		err = errors.Join(err, e.Close())
+		r.tell(report, e.QP, err)
+	}()
 	dial, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if err := e.QP.Connect(dial, r.endpoint(), rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
 		return adviseDial(err, r.endpoint(), r.source, r.timeout)
 	}
+	report.begin()
 	err = e.Client(ctx)
-	if ctx.Err() != nil && r.count == 0 { // interrupted, as it was meant to be
+	report.end()
+	if r.count == 0 && interrupted(ctx, err) { // as it was meant to be
 		err = nil
 	}
 	return errors.Join(err, disconnect(ctx, e.QP))
@@ -104,7 +116,7 @@ func (r *rpingRun) server(ctx context.Context) (err error) {
 	for {
 		c, err := l.Accept(ctx)
 		if err != nil {
-			if ctx.Err() != nil && r.persistent { // interrupted, as it was meant to be
+			if r.persistent && interrupted(ctx, err) { // as it was meant to be
 				return nil
 			}
 			return err
@@ -114,20 +126,27 @@ func (r *rpingRun) server(ctx context.Context) (err error) {
 		}
 		wg.Go(func() {
 			if err := r.serve(ctx, c); err != nil && ctx.Err() == nil {
-				r.err.print(fmt.Sprintf("urnic: client %v: %v", c.RemoteAddr(), err))
+				r.err.print(fmt.Sprintf("urnic: client %v: %s", c.RemoteAddr(), text(err)))
 			}
 		})
 	}
 }
 
 func (r *rpingRun) serve(ctx context.Context, c *rnic.ConnRequest) (err error) {
-	e, err := r.end()
+	report := &rpingReport{Role: "server", Peer: c.RemoteAddr().String()}
+	e, err := r.end(report)
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() {
+		err = errors.Join(err, e.Close())
+		r.tell(report, e.QP, err)
+	}()
 	if err := c.Accept(ctx, e.QP, rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
 		return err
 	}
-	return e.Server(ctx)
+	report.begin()
+	err = e.Server(ctx)
+	report.end()
+	return err
 }

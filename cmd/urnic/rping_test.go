@@ -346,6 +346,98 @@ func TestRpingDebugTracesToStandardError(t *testing.T) {
 	}
 }
 
+// A rpingResult is what rping --json promises.
+type rpingResult struct {
+	Role, Peer, Error  string
+	Rounds, Size       int
+	Seconds            float64
+	Sent               int `json:"octets_sent"`
+	Received           int `json:"octets_received"`
+	Revision, IRD, ORD int
+	CRC, Enhanced      bool
+	MarkersSent        bool `json:"markers_sent"`
+	MarkersReceived    bool `json:"markers_received"`
+}
+
+func TestRpingJSONTellsOfTheConnection(t *testing.T) {
+	server, port := serve(t, "127.0.0.1", "--json", "--markers")
+	began := time.Now()
+	out := ok(t, "rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", "7", "-S", "1000", "--json")
+	longest := time.Since(began).Seconds()
+	server.end(t)
+	var c, s rpingResult
+	decodeOne(t, out, &c)
+	decodeOne(t, server.out.String(), &s)
+	// A round: two advertisements of 16 octets, the data by a Read Response, and
+	// by a Write; a Read Request of 28 octets, and two Sends of 16.
+	const toServer, toClient = 7 * (2*16 + 1000), 7 * (28 + 2*16 + 1000)
+	for _, r := range []*rpingResult{&c, &s} {
+		if r.Seconds <= 0 || r.Seconds > longest+1 {
+			t.Errorf("%s: %v seconds; the client took %v", r.Role, r.Seconds, longest)
+		}
+		r.Seconds = 0
+	}
+	if !strings.HasPrefix(s.Peer, "127.0.0.1:") || s.Peer == c.Peer {
+		t.Errorf("the server's peer is %s", s.Peer)
+	}
+	s.Peer = ""
+	if want := (rpingResult{
+		Role: "client", Peer: "127.0.0.1:" + port, Rounds: 7, Size: 1000, Sent: toServer, Received: toClient,
+		Revision: 2, IRD: 1, ORD: 1, CRC: true, Enhanced: true, MarkersSent: true,
+	}); c != want {
+		t.Errorf("client: %+v\nwant    %+v", c, want)
+	}
+	if want := (rpingResult{
+		Role: "server", Rounds: 7, Size: 1000, Sent: toClient, Received: toServer,
+		Revision: 2, IRD: 1, ORD: 1, CRC: true, Enhanced: true, MarkersReceived: true,
+	}); s != want {
+		t.Errorf("server: %+v\nwant    %+v", s, want)
+	}
+}
+
+func TestRpingJSONTellsOfAFailure(t *testing.T) {
+	port := freePort(t, "127.0.0.1")
+	args := []string{"rping", "-c", "-a", "127.0.0.1", "-p", port, "--json"}
+	status, out, errOut := urnic(t, nil, args...)
+	wantError(t, args, status, errOut, "nobody listens")
+	var r rpingResult
+	decodeOne(t, out, &r)
+	if r.Peer != "127.0.0.1:"+port || r.Rounds != 0 || r.Revision != 0 || errOut != "urnic: "+r.Error+"\n" {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestRpingJSONOfAPersistentServerHasALineForEachClient(t *testing.T) {
+	server, port := serve(t, "127.0.0.1", "-P", "--json", "-S", "100")
+	for _, size := range []string{"20", "100", "101"} {
+		urnic(t, nil, "rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", "2", "-S", size)
+	}
+	server.errOut.wait(t, "larger size")
+	server.interrupt()
+	<-server.done
+	lines := strings.SplitAfter(server.out.String(), "\n")
+	if server.status != 0 || len(lines) != 4 {
+		t.Fatalf("status %d, stdout %q", server.status, lines)
+	}
+	bySize := map[int]rpingResult{}
+	for _, line := range lines[:3] {
+		var r rpingResult
+		decodeOne(t, line, &r)
+		bySize[r.Size] = r
+	}
+	if bySize[20].Rounds != 2 || bySize[100].Rounds != 2 || bySize[20].Error != "" || bySize[0].Rounds != 0 || !strings.Contains(bySize[0].Error, "larger size") {
+		t.Errorf("%+v", bySize)
+	}
+}
+
+func TestRpingJSONThatCannotBeWrittenIsAnError(t *testing.T) {
+	server, port := serve(t, "127.0.0.1")
+	var errOut output
+	args := []string{"rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", "1", "--json"}
+	wantError(t, args, run(t.Context(), args, nil, failingWriter{}, &errOut), errOut.String(), errFull.Error())
+	server.end(t)
+}
+
 func TestRpingErrors(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -392,6 +484,8 @@ func TestRpingErrors(t *testing.T) {
 		{"-c -a 127.0.0.1 --connect-timeout 0", []string{"--connect-timeout 0s: say more than 0"}},
 		{"-c -a 127.0.0.1 --connect-timeout 10", []string{"--connect-timeout 10: give a time with its unit"}},
 		{"-s -a 127.0.0.1 -p " + used, []string{"another program listens at port " + used, "-p"}},
+		{"-s --json -v", []string{"--verbose and --json exclude each other"}},
+		{"-s --json --pcap -", []string{"--json and --pcap - both want standard output"}},
 		{"-s --pcap missing/x", []string{"--pcap: the recording can't be written"}},
 	} {
 		args := append([]string{"rping"}, strings.Fields(tc.args)...)

@@ -36,6 +36,8 @@ var kinds = map[string]string{
 	"int":      "a whole number",
 }
 
+var errJSONAndPcap = errors.New("--json and --pcap - both want standard output: record into a file")
+
 // exclude returns an error if both flags are set.
 func exclude(f *pflag.FlagSet, a, b string) error {
 	if f.Changed(a) && f.Changed(b) {

@@ -71,7 +71,7 @@ func (e *End) round(ctx context.Context, n int) error {
 		e.options.Show("ping data: " + text(e.sink))
 	}
 	if e.options.Round != nil {
-		e.options.Round(n)
+		e.options.Round(n, len(e.ping))
 	}
 	return nil
 }

@@ -15,7 +15,9 @@ type Options struct {
 	Count    int               // rounds of a client; 0: until the context ends
 	Validate bool              // the client compares what comes back
 	Show     func(line string) // gets the ping data of each round as a line, if not nil
-	Round    func(n int)       // is told after each round, if not nil
+	// Round is told after each round its number, from 0, and the octets of its
+	// ping data, if it is not nil.
+	Round func(n, size int)
 }
 
 func (o *Options) check() error {

@@ -118,15 +118,23 @@ func TestRoundsOfAllSizes(t *testing.T) {
 	for _, size := range []int{MinSize, DefaultSize, 1448, 5001, MaxSize} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			var shown, served []string
-			rounds := 0
+			rounds, servedRounds := 0, 0
+			count := func(counter *int) func(n, octets int) {
+				return func(n, octets int) {
+					if n != *counter || octets != size {
+						t.Errorf("round %d of %d octets is told as round %d of %d", *counter, size, n, octets)
+					}
+					*counter++
+				}
+			}
 			c, s := play(t,
-				Options{Size: size, Count: 20, Validate: true, Show: func(l string) { shown = append(shown, l) }, Round: func(int) { rounds++ }},
-				Options{Size: MaxSize, Show: func(l string) { served = append(served, l) }})
+				Options{Size: size, Count: 20, Validate: true, Show: func(l string) { shown = append(shown, l) }, Round: count(&rounds)},
+				Options{Size: MaxSize, Show: func(l string) { served = append(served, l) }, Round: count(&servedRounds)})
 			if c != nil || s != nil {
 				t.Fatalf("client: %v; server: %v", c, s)
 			}
-			if len(shown) != 20 || len(served) != 20 || rounds != 20 {
-				t.Fatalf("%d rounds shown, %d served, %d counted", len(shown), len(served), rounds)
+			if len(shown) != 20 || len(served) != 20 || rounds != 20 || servedRounds != 20 {
+				t.Fatalf("%d rounds shown, %d served, %d and %d counted", len(shown), len(served), rounds, servedRounds)
 			}
 			want := make([]byte, size)
 			fill(want, 3)

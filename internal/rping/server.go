@@ -24,7 +24,7 @@ func (e *End) Server(ctx context.Context) error {
 			return fmt.Errorf("round %d: %w", n, e.why(err))
 		}
 		if e.options.Round != nil {
-			e.options.Round(n)
+			e.options.Round(n, int(first.size))
 		}
 	}
 }
