@@ -29,7 +29,7 @@ func NewManager(device, domain Limits) *Manager {
 func (m *Manager) Limits() (device, domain Limits) { return m.device.limits, m.domain }
 
 // Held returns how much of r the device holds.
-func (m *Manager) Held(r Resource) uint64 { return m.device.held[r].Load() }
+func (m *Manager) Held(r Resource) uint64 { return m.device.holds(r) }
 
 // Reserve takes n of r for the device itself, on behalf of no domain. It
 // returns a *LimitError if the device would hold too much.
@@ -62,7 +62,7 @@ type Domain struct {
 func (d *Domain) ID() ID { return d.id }
 
 // Held returns how much of r the domain holds.
-func (d *Domain) Held(r Resource) uint64 { return d.own.held[r].Load() }
+func (d *Domain) Held(r Resource) uint64 { return d.own.holds(r) }
 
 // Reserve takes n of r for the domain. It returns a *LimitError if the domain
 // or the device would hold too much, a *ClosedError after Close.
@@ -106,13 +106,24 @@ func (d *Domain) Close() error {
 	return nil
 }
 
-// A ledger counts what is held against limits.
+// A ledger counts what is held against limits. Of what is no Resource there is
+// nothing, and nothing can be had.
 type ledger struct {
 	limits Limits
 	held   [NumResources]atomic.Uint64
 }
 
+func (l *ledger) holds(r Resource) uint64 {
+	if !r.known() {
+		return 0
+	}
+	return l.held[r].Load()
+}
+
 func (l *ledger) reserve(id ID, r Resource, n uint64) error {
+	if !r.known() {
+		return &LimitError{Resource: r, Domain: id, Wanted: n}
+	}
 	for {
 		held := l.held[r].Load()
 		if n > l.limits[r] || held > l.limits[r]-n {
@@ -124,4 +135,8 @@ func (l *ledger) reserve(id ID, r Resource, n uint64) error {
 	}
 }
 
-func (l *ledger) release(r Resource, n uint64) { l.held[r].Add(-n) }
+func (l *ledger) release(r Resource, n uint64) {
+	if r.known() {
+		l.held[r].Add(-n)
+	}
+}

@@ -146,6 +146,31 @@ func TestConcurrentReservationsNeverExceedTheLimit(t *testing.T) {
 	}
 }
 
+func TestOfAnUnknownResourceThereIsNothing(t *testing.T) {
+	const unknown = Resource(NumResources)
+	m := NewManager(Limits{}, Limits{})
+	d, err := m.NewDomain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, account := range map[string]interface {
+		Reserve(r Resource, n uint64) error
+		Release(r Resource, n uint64)
+		Held(r Resource) uint64
+	}{"device": m, "domain": d} {
+		for _, n := range []uint64{0, 1} {
+			var limit *LimitError
+			if err := account.Reserve(unknown, n); !errors.As(err, &limit) || limit.Resource != unknown || limit.Limit != 0 {
+				t.Errorf("%s: %d of it were asked for: %v", name, n, err)
+			}
+		}
+		account.Release(unknown, 1)
+		if n := account.Held(unknown); n != 0 {
+			t.Errorf("%s: %d of it are held", name, n)
+		}
+	}
+}
+
 func TestResourcesHaveNames(t *testing.T) {
 	for r := range Resource(NumResources) {
 		if r.String() == "" {

@@ -34,9 +34,12 @@ var resourceNames = [NumResources]string{
 	Listeners: "listeners", HalfOpen: "connections in start-up",
 }
 
+// known reports whether r is one of the resources.
+func (r Resource) known() bool { return int(r) < NumResources }
+
 // String names the resource in the plural.
 func (r Resource) String() string {
-	if int(r) < NumResources {
+	if r.known() {
 		return resourceNames[r]
 	}
 	return fmt.Sprintf("resource %d", uint8(r))
