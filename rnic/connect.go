@@ -22,10 +22,17 @@ import (
 // peer rejected), or the context's. The queue pair is idle then, unless it was
 // aborted or closed meanwhile.
 func (q *QP) Connect(ctx context.Context, address string, p ConnParam) error {
+	op := "connect to " + address
+	if !q.made() {
+		return notMade(op, "QP")
+	}
+	if ctx == nil {
+		return q.fail(op, ErrNoContext)
+	}
 	err := q.connect(ctx, address, p)
 	if err != nil {
 		q.pd.dev.stats.failed.Add(1)
-		return q.fail("connect to "+address, err)
+		return q.fail(op, err)
 	}
 	q.pd.dev.stats.connected.Add(1)
 	return nil

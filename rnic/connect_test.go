@@ -416,9 +416,9 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 		if string(r.PrivateData()) != "ask" || r.MPA().Frame.Revision != 1 || r.LocalAddr().String() != h.conn.RemoteAddr().String() || r.RemoteAddr().String() != h.conn.LocalAddr().String() {
 			w.Errorf("request %+v from %v to %v", r.MPA().Frame, r.RemoteAddr(), r.LocalAddr())
 		}
-		for _, q := range []*rnic.QP{nil, new(rnic.QP), foreign.QP} {
-			if err := r.Accept(w.Context(), q, rnic.ConnParam{}); !errors.Is(err, rnic.ErrForeign) {
-				w.Errorf("Accept with a queue pair that is not the device's: %v", err)
+		for q, want := range map[*rnic.QP]error{nil: rnic.ErrNotMade, new(rnic.QP): rnic.ErrNotMade, foreign.QP: rnic.ErrForeign} {
+			if err := r.Accept(w.Context(), q, rnic.ConnParam{}); !errors.Is(err, want) {
+				w.Errorf("Accept with a queue pair that is not the device's: %v; want %v", err, want)
 			}
 		}
 		if err := r.Accept(w.Context(), s.QP, rnic.ConnParam{}); err != nil {

@@ -72,12 +72,19 @@ type cqe struct {
 // is out of range or exceeds a quota.
 func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 	const op = "create CQ"
+	if !d.made() {
+		return nil, notMade(op, "device")
+	}
 	if attr.Entries == 0 {
 		attr.Entries = 256
 	}
 	switch {
 	case attr.Entries < 1 || attr.Entries > MaxCQE:
 		return nil, d.fail(op, fmt.Errorf("%d entries: say 1 to %d", attr.Entries, MaxCQE))
+	case attr.Channel != nil && !attr.Channel.made():
+		return nil, d.fail(op, fmt.Errorf("the completion channel: %w", ErrNotMade))
+	case attr.PD != nil && !attr.PD.made():
+		return nil, d.fail(op, fmt.Errorf("the PD: %w", ErrNotMade))
 	case attr.Channel != nil && attr.Channel.dev != d, attr.PD != nil && attr.PD.dev != d:
 		return nil, d.fail(op, ErrForeign)
 	case attr.Channel != nil && attr.Channel.isClosed():
@@ -113,11 +120,22 @@ func (c *CQ) release() {
 	c.quota.Release(pd.CompletionQueues, 1)
 }
 
+// made reports whether CreateCQ has made the queue.
+func (c *CQ) made() bool { return c != nil && c.dev != nil }
+
 // Num returns the number of the queue within its device.
-func (c *CQ) Num() uint32 { return c.num }
+func (c *CQ) Num() uint32 {
+	if !c.made() {
+		return 0
+	}
+	return c.num
+}
 
 // Entries returns how many completions the queue holds.
 func (c *CQ) Entries() int {
+	if !c.made() {
+		return 0
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.ring)
@@ -208,6 +226,9 @@ func (c *CQ) join() error {
 // What a work request did to memory happens before the Poll that returns its
 // completion returns.
 func (c *CQ) Poll(wcs []WC) int {
+	if !c.made() {
+		return 0
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(len(wcs), c.n)
@@ -228,6 +249,9 @@ func (c *CQ) Poll(wcs []WC) int {
 // if there are more now, or a quota is used up; the queue is unchanged then.
 func (c *CQ) Resize(entries int) error {
 	const op = "resize"
+	if !c.made() {
+		return notMade(op, "CQ")
+	}
 	if entries < 1 || entries > MaxCQE {
 		return c.fail(op, fmt.Errorf("%d entries: say 1 to %d", entries, MaxCQE))
 	}
@@ -258,6 +282,9 @@ func (c *CQ) Resize(entries int) error {
 // Close gives the queue up, with the completions in it. It returns an *OpError
 // that wraps ErrBusy while queue pairs use it.
 func (c *CQ) Close() error {
+	if !c.made() {
+		return notMade("close", "CQ")
+	}
 	c.closing.Lock()
 	defer c.closing.Unlock()
 	c.mu.Lock()

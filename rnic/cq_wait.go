@@ -13,6 +13,9 @@ var errArm = errors.New("say NextCompletion or NextSolicited")
 // again before waiting. It returns an *OpError that wraps ErrClosed, or
 // ErrOverflow, as the queue will never fire again then.
 func (c *CQ) Arm(what Notify) error {
+	if !c.made() {
+		return notMade("arm", "CQ")
+	}
 	if what != NextCompletion && what != NextSolicited {
 		return c.fail("arm", errArm)
 	}
@@ -36,18 +39,30 @@ func (c *CQ) Arm(what Notify) error {
 
 // Fired returns a channel from which a value can be received after the queue
 // has fired.
-func (c *CQ) Fired() <-chan struct{} { return c.fired }
+func (c *CQ) Fired() <-chan struct{} {
+	if !c.made() {
+		return nil
+	}
+	return c.fired
+}
 
 // Wait is Poll that waits until there is at least one completion. It returns an
 // *OpError that wraps the context's error, ErrOverflow once the queue has
 // overflowed and is empty, or ErrClosed.
 func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
+	const op = "wait"
+	if !c.made() {
+		return 0, notMade(op, "CQ")
+	}
+	if ctx == nil {
+		return 0, c.fail(op, ErrNoContext)
+	}
 	for {
 		if n := c.Poll(wcs); n > 0 || len(wcs) == 0 {
 			return n, nil
 		}
 		if err := c.waitForNews(ctx); err != nil {
-			return 0, c.fail("wait", err)
+			return 0, c.fail(op, err)
 		}
 	}
 }
@@ -112,8 +127,12 @@ type CompletionChannel struct {
 // CreateCompletionChannel returns a new completion channel, to be named in
 // CQAttr.
 func (d *Device) CreateCompletionChannel() (*CompletionChannel, error) {
+	const op = "create completion channel"
+	if !d.made() {
+		return nil, notMade(op, "device")
+	}
 	if err := d.begin(); err != nil {
-		return nil, d.fail("create completion channel", err)
+		return nil, d.fail(op, err)
 	}
 	defer d.end()
 	ch := &CompletionChannel{dev: d, done: make(chan struct{})}
@@ -146,10 +165,16 @@ func (ch *CompletionChannel) isClosed() bool {
 	}
 }
 
+// made reports whether CreateCompletionChannel has made the channel.
+func (ch *CompletionChannel) made() bool { return ch != nil && ch.dev != nil }
+
 // FD returns a file descriptor that is readable while queues have fired. It
 // belongs to the channel: who closes it does so with Close. It fails where the
 // operating system has no such thing.
 func (ch *CompletionChannel) FD() (int, error) {
+	if !ch.made() {
+		return -1, notMade("descriptor", "completion channel")
+	}
 	fd, err := ch.events.descriptor()
 	if err != nil {
 		return -1, ch.fail("descriptor", err)
@@ -160,6 +185,9 @@ func (ch *CompletionChannel) FD() (int, error) {
 // Poll returns a queue that has fired, or nil. It never waits. A queue that
 // fires again before it has been fetched is returned once.
 func (ch *CompletionChannel) Poll() *CQ {
+	if !ch.made() {
+		return nil
+	}
 	c, _ := ch.take()
 	return c
 }
@@ -167,6 +195,13 @@ func (ch *CompletionChannel) Poll() *CQ {
 // Wait returns the next queue that fires. It returns an *OpError that wraps the
 // context's error, or ErrClosed.
 func (ch *CompletionChannel) Wait(ctx context.Context) (*CQ, error) {
+	const op = "wait"
+	if !ch.made() {
+		return nil, notMade(op, "completion channel")
+	}
+	if ctx == nil {
+		return nil, ch.fail(op, ErrNoContext)
+	}
 	for {
 		changed := ch.events.wait()
 		if c, ok := ch.take(); ok {
@@ -175,9 +210,9 @@ func (ch *CompletionChannel) Wait(ctx context.Context) (*CQ, error) {
 		select {
 		case <-changed:
 		case <-ch.done:
-			return nil, ch.fail("wait", ErrClosed)
+			return nil, ch.fail(op, ErrClosed)
 		case <-ctx.Done():
-			return nil, ch.fail("wait", context.Cause(ctx))
+			return nil, ch.fail(op, context.Cause(ctx))
 		}
 	}
 }
@@ -188,6 +223,9 @@ func (ch *CompletionChannel) fail(op string, err error) error {
 
 // Close gives the channel up. Queues that fire afterwards tell nobody.
 func (ch *CompletionChannel) Close() error {
+	if !ch.made() {
+		return notMade("close", "completion channel")
+	}
 	ch.dev.mu.Lock()
 	_, open := ch.dev.channels[closer(ch)]
 	delete(ch.dev.channels, closer(ch))

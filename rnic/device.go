@@ -90,8 +90,16 @@ func Open(cfg Config) (*Device, error) {
 	return d, nil
 }
 
+// made reports whether Open has made the device.
+func (d *Device) made() bool { return d != nil && d.manager != nil }
+
 // Name returns the device's name.
-func (d *Device) Name() string { return d.cfg.Name }
+func (d *Device) Name() string {
+	if !d.made() {
+		return ""
+	}
+	return d.cfg.Name
+}
 
 // fail returns an *OpError of the device.
 func (d *Device) fail(op string, err error) error {
@@ -141,6 +149,9 @@ func remove[T comparable](d *Device, set registry[T], v T) {
 // device is left. It joins the errors of all it closes. A second call waits for
 // the first and returns nil.
 func (d *Device) Close() error {
+	if !d.made() {
+		return notMade("close", "device")
+	}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -236,6 +247,9 @@ type Attr struct {
 
 // Attr returns the device's attributes.
 func (d *Device) Attr() Attr {
+	if !d.made() {
+		return Attr{}
+	}
 	device, domain := d.manager.Limits()
 	return Attr{
 		Name: d.cfg.Name, Limits: device, DomainLimits: domain,
@@ -246,7 +260,12 @@ func (d *Device) Attr() Attr {
 }
 
 // Held returns how much of a resource the device holds at this moment.
-func (d *Device) Held(r pd.Resource) uint64 { return d.manager.Held(r) }
+func (d *Device) Held(r pd.Resource) uint64 {
+	if !d.made() {
+		return 0
+	}
+	return d.manager.Held(r)
+}
 
 // stats counts what is not counted stream by stream.
 type stats struct {
@@ -269,6 +288,9 @@ type Counters struct {
 
 // Counters returns what the device has counted so far.
 func (d *Device) Counters() Counters {
+	if !d.made() {
+		return Counters{}
+	}
 	s := &d.stats
 	c := Counters{
 		Connected: s.connected.Load(), Accepted: s.accepted.Load(), Rejected: s.rejected.Load(),

@@ -16,6 +16,12 @@ import (
 // context ends first, the connection is reset.
 func (q *QP) Disconnect(ctx context.Context) error {
 	const op = "disconnect"
+	if !q.made() {
+		return notMade(op, "QP")
+	}
+	if ctx == nil {
+		return q.fail(op, ErrNoContext)
+	}
 	l, err := q.closingLink()
 	if err != nil || l == nil {
 		return q.orNil(op, err)
@@ -62,6 +68,12 @@ func (q *QP) orNil(op string, err error) error {
 // ending already.
 func (q *QP) Terminate(ctx context.Context) error {
 	const op = "terminate"
+	if !q.made() {
+		return notMade(op, "QP")
+	}
+	if ctx == nil {
+		return q.fail(op, ErrNoContext)
+	}
 	q.mu.Lock()
 	l, state, why := q.link, q.state, q.err
 	q.mu.Unlock()
@@ -86,4 +98,8 @@ func (q *QP) Terminate(ctx context.Context) error {
 // state Error; without a connection it only does the latter two. A connection
 // that is on its way is given up. When it returns, nothing changes memory on
 // behalf of the queue pair any more.
-func (q *QP) Abort() { q.end(ErrAborted) }
+func (q *QP) Abort() {
+	if q.made() {
+		q.end(ErrAborted)
+	}
+}

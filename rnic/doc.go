@@ -83,7 +83,9 @@
 //
 //   - A call returns an error, an [*OpError] that names operation and object. Of
 //     a list of requests, it says which one was refused ([*WRError]); those
-//     before it are posted. The connection goes on.
+//     before it are posted. The connection goes on. Objects that no verb has
+//     made, nil among them, are errors too ([ErrNotMade]), and so is a nil
+//     context ([ErrNoContext]); methods without an error return zeros then.
 //   - A work request completes with a [Status] other than success; [WC.Err] makes
 //     an error of it. It was carried out and failed, which ends the connection,
 //     so that all requests behind it complete as flushed.

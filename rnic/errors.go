@@ -16,6 +16,8 @@ var (
 	ErrUsesSRQ    = errors.New("the queue pair takes its receives from a shared receive queue: post there")
 	ErrBusy       = errors.New("it is in use")
 	ErrOverflow   = errors.New("the completion queue has overflowed: create it larger")
+	ErrNotMade    = errors.New("it was not made by its device: get one from Open, AllocPD, CreateQP and the like")
+	ErrNoContext  = errors.New("no context is given: say context.Background() if nothing bounds it")
 	ErrStopped    = errors.New("the stream has ended")
 	errDraining   = errors.New("it is being disconnected, and takes no more requests")
 	errNoDeadline = errors.New("the connection did not end in time")
@@ -27,6 +29,9 @@ type OpError struct {
 	Object string // the object: "QP 7", "device"
 	Err    error
 }
+
+// notMade returns the error of a verb on a nil or zero object.
+func notMade(op, object string) error { return &OpError{Op: op, Object: object, Err: ErrNotMade} }
 
 // Error names operation and object.
 func (e *OpError) Error() string {

@@ -72,11 +72,23 @@ func (e Event) String() string {
 
 // PollEvent returns the oldest asynchronous event that nobody has fetched, or
 // false if there is none.
-func (d *Device) PollEvent() (Event, bool) { return d.events.take() }
+func (d *Device) PollEvent() (Event, bool) {
+	if !d.made() {
+		return Event{}, false
+	}
+	return d.events.take()
+}
 
 // WaitEvent waits for an asynchronous event. It returns the context's error, or
 // ErrClosed after the device was closed.
 func (d *Device) WaitEvent(ctx context.Context) (Event, error) {
+	const op = "wait for event"
+	if !d.made() {
+		return Event{}, notMade(op, "device")
+	}
+	if ctx == nil {
+		return Event{}, d.fail(op, ErrNoContext)
+	}
 	for {
 		changed := d.events.wait()
 		if e, ok := d.events.take(); ok {
@@ -88,9 +100,9 @@ func (d *Device) WaitEvent(ctx context.Context) (Event, error) {
 			if e, ok := d.events.take(); ok {
 				return e, nil
 			}
-			return Event{}, d.fail("wait for event", ErrClosed)
+			return Event{}, d.fail(op, ErrClosed)
 		case <-ctx.Done():
-			return Event{}, d.fail("wait for event", context.Cause(ctx))
+			return Event{}, d.fail(op, context.Cause(ctx))
 		}
 	}
 }
@@ -99,6 +111,9 @@ func (d *Device) WaitEvent(ctx context.Context) (Event, error) {
 // asynchronous events to fetch. It belongs to the device. It fails where the
 // operating system has no such thing.
 func (d *Device) EventFD() (int, error) {
+	if !d.made() {
+		return -1, notMade("event descriptor", "device")
+	}
 	fd, err := d.events.descriptor()
 	if err != nil {
 		return -1, d.fail("event descriptor", err)

@@ -25,6 +25,9 @@ const inlinePasses = 8
 // What a consumer does with the memory before PostSend happens before the RNIC
 // reads it.
 func (q *QP) PostSend(wrs ...SendWR) error {
+	if !q.made() {
+		return notMade("post send", "QP")
+	}
 	// Under mu no stream ends and flushes meanwhile, and leaves these behind.
 	q.mu.Lock()
 	err := q.mayPost()
@@ -79,6 +82,7 @@ func (l *link) transmit(wait bool) {
 	for passes := 1; ; passes++ {
 		l.tx.Store(txBusy)     // what was asked for until now is seen to now, what is asked for later is noted
 		if l.stopping.Load() { // the role is never given up again
+			l.unpin()
 			l.endOfWrite()
 			close(l.txStopped)
 			return
@@ -100,11 +104,13 @@ func (l *link) pass(wait bool) passResult {
 	if l.ended {
 		return passIdle
 	}
+	l.flushFirst = false
 	idle, err := l.rdmap.Transmit(l)
 	var out bool
 	if err == nil {
-		out, err = l.conn.Flush(wait)
+		out, err = l.flush(wait)
 	}
+	l.unpin()
 	progress := l.complete()
 	if l.fault != nil {
 		e := l.fault
@@ -119,7 +125,7 @@ func (l *link) pass(wait bool) passResult {
 	switch {
 	case !out:
 		return passBlocked
-	case !idle, progress && l.qp.sq.unbegun() > 0: // a fence may have opened
+	case !idle, l.flushFirst, progress && l.qp.sq.unbegun() > 0: // a fence may have opened
 		return passMore
 	case l.endWrite || l.rdmap.Ended():
 		if err := l.conn.CloseWrite(); err != nil {
@@ -129,6 +135,27 @@ func (l *link) pass(wait bool) passResult {
 		l.endOfWrite()
 	}
 	return passIdle
+}
+
+// flush hands what is posted to the LLP. It does not wait while memory is
+// pinned: who closes a region must not wait for a peer that does not read.
+func (l *link) flush(wait bool) (out bool, err error) {
+	before := l.conn.Accepted()
+	out, err = l.conn.Flush(false)
+	l.unpin()
+	if wait && !out && err == nil && l.conn.Accepted() == before {
+		out, err = l.conn.Flush(true)
+	}
+	return out, err
+}
+
+// unpin lets go of the memory of what was posted: the LLP has sent or copied it.
+func (l *link) unpin() {
+	for _, pin := range l.pins {
+		pin.Release()
+	}
+	clear(l.pins)
+	l.pins = l.pins[:0]
 }
 
 // broken notes that nothing can be sent any more. The receiver goes on: the
@@ -217,6 +244,9 @@ func (l *link) Next() *rdmap.Operation {
 			return nil
 		case w.flags&FlagReadFence != 0 && l.rdmap.Outstanding() > 0:
 			return nil
+		case w.op.isLocal() && len(l.pins) > 0: // it may wait for the end of pins
+			l.flushFirst = true
+			return nil
 		case w.op.isLocal():
 			s.begun++
 			if err := w.carryOut(); err != nil {
@@ -233,7 +263,7 @@ func (l *link) Next() *rdmap.Operation {
 		case w.op.isRead() && !l.rdmap.MayRead():
 			return nil
 		}
-		w.state = begun
+		w.state, w.link = begun, l
 		if w.op != OpWriteImmediate || w.operation.Op != rdmap.OpWrite { // its Immediate Data is still to come
 			s.begun++
 		}

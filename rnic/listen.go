@@ -31,6 +31,12 @@ type Listener struct {
 // of the network.
 func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) {
 	op := "listen at " + address
+	if !d.made() {
+		return nil, notMade(op, "device")
+	}
+	if ctx == nil {
+		return nil, d.fail(op, ErrNoContext)
+	}
 	if err := d.manager.Reserve(pd.Listeners, 1); err != nil {
 		return nil, d.fail(op, err)
 	}
@@ -49,8 +55,16 @@ func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) 
 	return l, nil
 }
 
+// made reports whether Listen has made the listener.
+func (l *Listener) made() bool { return l != nil && l.dev != nil }
+
 // Addr returns the address at which the listener listens.
-func (l *Listener) Addr() net.Addr { return l.net.Addr() }
+func (l *Listener) Addr() net.Addr {
+	if !l.made() {
+		return nil
+	}
+	return l.net.Addr()
+}
 
 func (l *Listener) fail(op string, err error) error {
 	return &OpError{Op: op, Object: "listener " + l.Addr().String(), Err: err}
@@ -127,18 +141,28 @@ func (l *Listener) receive(c net.Conn) {
 // Accept waits for a connection request. It returns an *OpError that wraps the
 // context's error, or ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*ConnRequest, error) {
+	const op = "accept"
+	if !l.made() {
+		return nil, notMade(op, "listener")
+	}
+	if ctx == nil {
+		return nil, l.fail(op, ErrNoContext)
+	}
 	select {
 	case r := <-l.queue:
 		return r, nil
 	case <-l.ctx.Done():
-		return nil, l.fail("accept", ErrClosed)
+		return nil, l.fail(op, ErrClosed)
 	case <-ctx.Done():
-		return nil, l.fail("accept", context.Cause(ctx))
+		return nil, l.fail(op, context.Cause(ctx))
 	}
 }
 
 // Close stops listening. Requests that Accept has not returned are dropped.
 func (l *Listener) Close() error {
+	if !l.made() {
+		return notMade("close", "listener")
+	}
 	l.once.Do(func() {
 		l.cancel(ErrClosed)
 		l.err = l.net.Close()
@@ -172,18 +196,41 @@ type ConnRequest struct {
 	detach   func() bool // from the device's context
 }
 
+// made reports whether Accept of a listener has made the request.
+func (r *ConnRequest) made() bool { return r != nil && r.req != nil }
+
 // PrivateData returns what the peer's ULP sent along.
-func (r *ConnRequest) PrivateData() []byte { return r.req.PrivateData() }
+func (r *ConnRequest) PrivateData() []byte {
+	if !r.made() {
+		return nil
+	}
+	return r.req.PrivateData()
+}
 
 // LocalAddr returns the address to which the peer has connected.
-func (r *ConnRequest) LocalAddr() net.Addr { return r.local }
+func (r *ConnRequest) LocalAddr() net.Addr {
+	if !r.made() {
+		return nil
+	}
+	return r.local
+}
 
 // RemoteAddr returns the address of the peer.
-func (r *ConnRequest) RemoteAddr() net.Addr { return r.remote }
+func (r *ConnRequest) RemoteAddr() net.Addr {
+	if !r.made() {
+		return nil
+	}
+	return r.remote
+}
 
 // MPA returns the MPA Request: revision, flags, and with revision 2 the peer's
 // IRD and ORD.
-func (r *ConnRequest) MPA() *mpa.Request { return r.req }
+func (r *ConnRequest) MPA() *mpa.Request {
+	if !r.made() {
+		return nil
+	}
+	return r.req
+}
 
 func (r *ConnRequest) fail(op string, err error) error {
 	return &OpError{Op: op, Object: "request of " + r.remote.String(), Err: err}
@@ -224,7 +271,16 @@ func (r *ConnRequest) forget() {
 // closed meanwhile.
 func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
 	const op = "accept"
-	if q == nil || q.pd == nil || q.pd.dev != r.dev {
+	if !r.made() {
+		return notMade(op, "request")
+	}
+	if ctx == nil {
+		return r.fail(op, ErrNoContext)
+	}
+	switch {
+	case !q.made():
+		return r.fail(op, fmt.Errorf("the queue pair: %w", ErrNotMade))
+	case q.pd.dev != r.dev:
 		return r.fail(op, fmt.Errorf("the queue pair: %w", ErrForeign))
 	}
 	if err := r.answer(); err != nil {
@@ -256,14 +312,21 @@ func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
 // tells the peer's ULP the reason. The connection stays open until the peer has
 // closed it, for at most the device's CloseTimeout.
 func (r *ConnRequest) Reject(ctx context.Context, privateData []byte) error {
+	const op = "reject"
+	if !r.made() {
+		return notMade(op, "request")
+	}
+	if ctx == nil {
+		return r.fail(op, ErrNoContext)
+	}
 	if err := r.answer(); err != nil {
-		return r.fail("reject", err)
+		return r.fail(op, err)
 	}
 	if err := r.req.Reject(ctx, privateData); err != nil {
 		_ = r.req.Close() // err says why
 		r.forget()
 		r.release()
-		return r.fail("reject", err)
+		return r.fail(op, err)
 	}
 	r.dev.stats.rejected.Add(1)
 	go r.linger() // release counts it
@@ -289,6 +352,9 @@ func (r *ConnRequest) linger() {
 
 // Close drops the request without an answer.
 func (r *ConnRequest) Close() error {
+	if !r.made() {
+		return notMade("close", "request")
+	}
 	if r.answer() != nil {
 		return nil
 	}

@@ -98,6 +98,9 @@ func (p *PD) Register(mem []byte, access Access) (*MR, error) {
 // RegisterMemory opens any memory under a new STag. If qp is not nil, only its
 // stream can use the STag (RFC 5041 §8.2). The errors are those of Register.
 func (p *PD) RegisterMemory(m Memory, access Access, qp *QP) (*MR, error) {
+	if !p.made() {
+		return nil, notMade("register", "PD")
+	}
 	if err := p.dev.begin(); err != nil {
 		return nil, p.fail("register", err)
 	}
@@ -123,6 +126,9 @@ func (p *PD) RegisterMemory(m Memory, access Access, qp *QP) (*MR, error) {
 // AllocMR returns a region that is not valid yet, for at most maxLen octets, to
 // be made valid by a work request with OpFastRegister.
 func (p *PD) AllocMR(maxLen uint64) (*MR, error) {
+	if !p.made() {
+		return nil, notMade("allocate MR", "PD")
+	}
 	if err := p.dev.begin(); err != nil {
 		return nil, p.fail("allocate MR", err)
 	}
@@ -140,22 +146,45 @@ func (p *PD) newMR(entry *stag.Entry, op string, err error) (*MR, error) {
 	return mr, nil
 }
 
+// made reports whether the region comes from a verb.
+func (m *MR) made() bool { return m != nil && m.entry != nil }
+
 // STag returns the STag that is valid now, or was so last. It serves local SGEs
 // as well as the peer.
-func (m *MR) STag() stag.STag { return m.entry.STag() }
+func (m *MR) STag() stag.STag {
+	if !m.made() {
+		return 0
+	}
+	return m.entry.STag()
+}
 
 // Valid reports whether the STag opens memory.
-func (m *MR) Valid() bool { return m.entry.Valid() }
+func (m *MR) Valid() bool { return m.made() && m.entry.Valid() }
 
 // Base returns the TO of the first octet, Len how many there are; zero while
 // the region is not valid.
-func (m *MR) Base() uint64 { return m.entry.Base() }
+func (m *MR) Base() uint64 {
+	if !m.made() {
+		return 0
+	}
+	return m.entry.Base()
+}
 
 // Len returns how many octets the region covers.
-func (m *MR) Len() uint64 { return m.entry.Len() }
+func (m *MR) Len() uint64 {
+	if !m.made() {
+		return 0
+	}
+	return m.entry.Len()
+}
 
 // Stats counts what went through the STag.
-func (m *MR) Stats() stag.Stats { return m.entry.Stats() }
+func (m *MR) Stats() stag.Stats {
+	if !m.made() {
+		return stag.Stats{}
+	}
+	return m.entry.Stats()
+}
 
 // SGE names n octets of the region from offset off. A range outside the region
 // is refused when the SGE is posted.
@@ -176,6 +205,9 @@ func (m *MR) fail(op string, err error) error {
 // Close deregisters the region. When it returns, nothing changes the memory any
 // more through its STag. It returns an *OpError if windows are bound to it.
 func (m *MR) Close() error {
+	if !m.made() {
+		return notMade("deregister", "MR")
+	}
 	m.closing.Lock()
 	defer m.closing.Unlock()
 	if err := deregister(m.entry); err != nil {
@@ -230,6 +262,9 @@ type MW struct {
 // AllocMW returns a window that is not bound.
 func (p *PD) AllocMW(t WindowType) (*MW, error) {
 	const op = "allocate MW"
+	if !p.made() {
+		return nil, notMade(op, "PD")
+	}
 	if err := p.dev.begin(); err != nil {
 		return nil, p.fail(op, err)
 	}
@@ -244,21 +279,42 @@ func (p *PD) AllocMW(t WindowType) (*MW, error) {
 	return w, nil
 }
 
+// made reports whether AllocMW has made the window.
+func (w *MW) made() bool { return w != nil && w.entry != nil }
+
 // STag returns the STag that is valid now, or was so last.
-func (w *MW) STag() stag.STag { return w.entry.STag() }
+func (w *MW) STag() stag.STag {
+	if !w.made() {
+		return 0
+	}
+	return w.entry.STag()
+}
 
 // Valid reports whether the window is bound.
-func (w *MW) Valid() bool { return w.entry.Valid() }
+func (w *MW) Valid() bool { return w.made() && w.entry.Valid() }
 
 // Type returns the window's type.
-func (w *MW) Type() WindowType { return w.typ }
+func (w *MW) Type() WindowType {
+	if !w.made() {
+		return 0
+	}
+	return w.typ
+}
 
 // Stats counts what went through the STag.
-func (w *MW) Stats() stag.Stats { return w.entry.Stats() }
+func (w *MW) Stats() stag.Stats {
+	if !w.made() {
+		return stag.Stats{}
+	}
+	return w.entry.Stats()
+}
 
 // Close deallocates the window, bound or not. When it returns, nothing changes
 // the memory any more through its STag.
 func (w *MW) Close() error {
+	if !w.made() {
+		return notMade("deallocate", "MW")
+	}
 	w.closing.Lock()
 	defer w.closing.Unlock()
 	if err := deregister(w.entry); err != nil {

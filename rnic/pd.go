@@ -18,6 +18,9 @@ type PD struct {
 // *pd.LimitError if there are too many.
 func (d *Device) AllocPD() (*PD, error) {
 	const op = "allocate PD"
+	if !d.made() {
+		return nil, notMade(op, "device")
+	}
 	if err := d.begin(); err != nil {
 		return nil, d.fail(op, err)
 	}
@@ -31,11 +34,24 @@ func (d *Device) AllocPD() (*PD, error) {
 	return p, nil
 }
 
+// made reports whether AllocPD has made the domain.
+func (p *PD) made() bool { return p != nil && p.dev != nil }
+
 // Device returns the device that the domain belongs to.
-func (p *PD) Device() *Device { return p.dev }
+func (p *PD) Device() *Device {
+	if !p.made() {
+		return nil
+	}
+	return p.dev
+}
 
 // Num returns the number of the domain.
-func (p *PD) Num() uint32 { return uint32(p.domain.ID()) }
+func (p *PD) Num() uint32 {
+	if !p.made() {
+		return 0
+	}
+	return uint32(p.domain.ID())
+}
 
 func (p *PD) fail(op string, err error) error {
 	return &OpError{Op: op, Object: fmt.Sprintf("PD %d", p.Num()), Err: closedPD(err)}
@@ -52,6 +68,9 @@ func closedPD(err error) error {
 // Close gives the domain up. It returns an *OpError that wraps a *pd.BusyError
 // while something belongs to it.
 func (p *PD) Close() error {
+	if !p.made() {
+		return notMade("close", "PD")
+	}
 	if err := p.domain.Close(); err != nil {
 		return p.fail("close", err)
 	}

@@ -213,14 +213,14 @@ func TestQPAttributesAreChecked(t *testing.T) {
 		{rnic.QPAttr{MaxRecvWR: rnic.MaxWR + 1}, "MaxRecvWR"},
 		{rnic.QPAttr{MaxSGE: rnic.MaxSGE + 1}, "MaxSGE"},
 		{rnic.QPAttr{MaxInline: rnic.MaxInline + 1}, "MaxInline"},
-		{rnic.QPAttr{SRQ: new(rnic.SRQ)}, "another protection domain"},
+		{rnic.QPAttr{SRQ: new(rnic.SRQ)}, "not made by its device"},
 	} {
 		tt.attr.SendCQ, tt.attr.RecvCQ = cq, cq
 		_, err := p.CreateQP(tt.attr)
 		wantRefused(t, tt.words, err, nil, "PD", tt.words)
 	}
 	_, err := p.CreateQP(rnic.QPAttr{SendCQ: new(rnic.CQ), RecvCQ: cq})
-	wantRefused(t, "zero CQ", err, rnic.ErrForeign)
+	wantRefused(t, "zero CQ", err, rnic.ErrNotMade)
 	if err := cq.Close(); err != nil { // nothing uses it
 		t.Error(err)
 	}

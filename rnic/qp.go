@@ -51,6 +51,9 @@ type QP struct {
 // attribute is out of range or exceeds a quota.
 func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	const op = "create QP"
+	if !p.made() {
+		return nil, notMade(op, "PD")
+	}
 	if err := p.dev.begin(); err != nil {
 		return nil, p.fail(op, err)
 	}
@@ -108,13 +111,19 @@ func (a *QPAttr) check(p *PD) error {
 		switch {
 		case c == nil:
 			return fmt.Errorf("a completion queue is missing: give SendCQ and RecvCQ")
+		case !c.made():
+			return fmt.Errorf("a completion queue: %w", ErrNotMade)
 		case c.dev != p.dev:
 			return fmt.Errorf("CQ %d: %w", c.num, ErrForeign)
 		case c.pd != nil && c.pd != p: // "MUST NOT enable sharing a CQ across ULPs" without trust: RFC 5040 §8.1.1 rule 9
 			return fmt.Errorf("CQ %d is reserved for PD %d", c.num, c.pd.Num())
 		}
 	}
-	if a.SRQ != nil && a.SRQ.pd != p {
+	switch {
+	case a.SRQ == nil:
+	case !a.SRQ.made():
+		return fmt.Errorf("the shared receive queue: %w", ErrNotMade)
+	case a.SRQ.pd != p:
 		return fmt.Errorf("SRQ %d belongs to another protection domain", a.SRQ.num)
 	}
 	return nil
@@ -165,11 +174,24 @@ func (q *QP) release() {
 	q.recvCQ.users.Add(-1)
 }
 
+// made reports whether CreateQP has made the queue pair.
+func (q *QP) made() bool { return q != nil && q.pd != nil }
+
 // Num returns the number of the queue pair within its device.
-func (q *QP) Num() uint32 { return q.num }
+func (q *QP) Num() uint32 {
+	if !q.made() {
+		return 0
+	}
+	return q.num
+}
 
 // PD returns the protection domain of the queue pair.
-func (q *QP) PD() *PD { return q.pd }
+func (q *QP) PD() *PD {
+	if !q.made() {
+		return nil
+	}
+	return q.pd
+}
 
 // scope returns as whom the queue pair uses STags.
 func (q *QP) scope() stag.Scope {
@@ -182,6 +204,9 @@ func (q *QP) fail(op string, err error) error {
 
 // State returns the state of the queue pair.
 func (q *QP) State() State {
+	if !q.made() {
+		return Idle
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.state
@@ -191,6 +216,9 @@ func (q *QP) State() State {
 // it was closed gracefully. A Terminate of the peer is a *rdmap.PeerError, an
 // error that this side has found an *rdmap.Error.
 func (q *QP) Err() error {
+	if !q.made() {
+		return notMade("say why it ended", "QP")
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.err
@@ -199,6 +227,9 @@ func (q *QP) Err() error {
 // Params returns what MPA start-up has settled, with the peer's private data,
 // or false before there was a connection.
 func (q *QP) Params() (mpa.Params, bool) {
+	if !q.made() {
+		return mpa.Params{}, false
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.link == nil {
@@ -209,6 +240,9 @@ func (q *QP) Params() (mpa.Params, bool) {
 
 // Counters returns what the queue pair has sent and received, by opcode.
 func (q *QP) Counters() rdmap.Stats {
+	if !q.made() {
+		return rdmap.Stats{}
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.ended
@@ -220,8 +254,12 @@ func (q *QP) Counters() rdmap.Stats {
 
 // Close gives the queue pair up, in whatever state. A connection is reset; work
 // requests are flushed. When it returns, no goroutine of the queue pair is left
-// and no memory is touched on its behalf. It never fails.
+// and no memory is touched on its behalf. It fails only if CreateQP has not made
+// the queue pair.
 func (q *QP) Close() error {
+	if !q.made() {
+		return notMade("close", "QP")
+	}
 	q.closing.Do(func() {
 		q.mu.Lock()
 		q.closed = true

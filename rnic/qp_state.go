@@ -46,6 +46,9 @@ func (s State) String() string {
 // requests are still being flushed.
 func (q *QP) Reset() error {
 	const op = "reset"
+	if !q.made() {
+		return notMade(op, "QP")
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {

@@ -26,6 +26,9 @@ type recvQueue struct {
 // places anything there.
 func (q *QP) PostRecv(wrs ...RecvWR) error {
 	const op = "post receive"
+	if !q.made() {
+		return notMade(op, "QP")
+	}
 	if q.srq != nil {
 		return q.fail(op, ErrUsesSRQ)
 	}

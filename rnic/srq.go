@@ -41,6 +41,9 @@ type SRQ struct {
 // attribute is out of range or exceeds a quota.
 func (p *PD) CreateSRQ(attr SRQAttr) (*SRQ, error) {
 	const op = "create SRQ"
+	if !p.made() {
+		return nil, notMade(op, "PD")
+	}
 	if attr.MaxWR == 0 {
 		attr.MaxWR = DefaultWR
 	}
@@ -79,11 +82,22 @@ func (s *SRQ) release() {
 	s.pd.domain.Release(pd.SharedQueues, 1)
 }
 
+// made reports whether CreateSRQ has made the queue.
+func (s *SRQ) made() bool { return s != nil && s.pd != nil }
+
 // Num returns the number of the queue within its device.
-func (s *SRQ) Num() uint32 { return s.num }
+func (s *SRQ) Num() uint32 {
+	if !s.made() {
+		return 0
+	}
+	return s.num
+}
 
 // Len returns how many receives are posted.
 func (s *SRQ) Len() int {
+	if !s.made() {
+		return 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.queue.n
@@ -96,6 +110,9 @@ func (s *SRQ) fail(op string, err error) error {
 // PostRecv posts receives. It returns an *OpError that wraps a *WRError for the
 // first one that it refuses; those before it are posted.
 func (s *SRQ) PostRecv(wrs ...RecvWR) error {
+	if !s.made() {
+		return notMade("post receive", "SRQ")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -113,6 +130,9 @@ func (s *SRQ) PostRecv(wrs ...RecvWR) error {
 // are left; at once if that is so now.
 func (s *SRQ) ArmLimit(n int) error {
 	const op = "arm limit"
+	if !s.made() {
+		return notMade(op, "SRQ")
+	}
 	if n < 0 || n > s.attr.MaxWR {
 		return s.fail(op, fmt.Errorf("limit %d: say 0 to MaxWR, %d", n, s.attr.MaxWR))
 	}
@@ -185,6 +205,9 @@ func (s *SRQ) unuse() {
 // Close gives the queue up, with the receives in it, which don't complete. It
 // returns an *OpError that wraps ErrBusy while queue pairs use it.
 func (s *SRQ) Close() error {
+	if !s.made() {
+		return notMade("close", "SRQ")
+	}
 	s.closing.Lock()
 	defer s.closing.Unlock()
 	s.mu.Lock()
