@@ -179,6 +179,7 @@ func (l *link) Completed(o *rdmap.Operation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.state = done
+	s.reads--
 	if !s.complete(l.accepted.Load()) {
 		return &rdmap.Error{Code: rdmap.CodeStreamCatastrophic, Clause: "RFC 5040 §8.1.1", Err: l.qp.sendCQ.fail("complete", ErrOverflow)}
 	}

@@ -242,7 +242,7 @@ func (l *link) Next() *rdmap.Operation {
 		switch {
 		case w.flags&FlagLocalFence != 0 && s.begun > 0:
 			return nil
-		case w.flags&FlagReadFence != 0 && l.rdmap.Outstanding() > 0:
+		case w.flags&FlagReadFence != 0 && s.reads > 0: // to RDMAP a Read is over a little before Completed has done its part
 			return nil
 		case w.op.isLocal() && len(l.pins) > 0: // it may wait for the end of pins
 			l.flushFirst = true
@@ -266,6 +266,9 @@ func (l *link) Next() *rdmap.Operation {
 		w.state, w.link = begun, l
 		if w.op != OpWriteImmediate || w.operation.Op != rdmap.OpWrite { // its Immediate Data is still to come
 			s.begun++
+		}
+		if w.op.isRead() {
+			s.reads++
 		}
 		return &w.operation
 	}

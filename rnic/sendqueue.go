@@ -10,6 +10,7 @@ type sendQueue struct {
 	mu    sync.Mutex // taken before that of a completion queue
 	queue fifo[*sendWQE]
 	begun int // requests at the front of queue that the transmitter has passed
+	reads int // Reads and atomics among them whose results are not there yet
 	spare []*sendWQE
 }
 
@@ -97,5 +98,5 @@ func (s *sendQueue) flush() {
 		}
 		s.retire() // a completion queue that overflows now has failed anyway
 	}
-	s.begun = 0
+	s.begun, s.reads = 0, 0
 }
