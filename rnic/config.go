@@ -39,7 +39,10 @@ type Config struct {
 	CloseTimeout time.Duration
 
 	// Record, if not nil, gets a pcapng recording of all that the device sends
-	// and receives, with synthetic Ethernet, IP and TCP headers.
+	// and receives, with synthetic Ethernet, IP and TCP headers. It is written
+	// at the end of a stream and otherwise within a fifth of a second, a Write
+	// at a time and up to the end of a packet, by any goroutine until
+	// Device.Close returns: what a program records that is killed can be read.
 	Record io.Writer
 
 	Trace  func(Trace)  // sees each message, if not nil; it must be quick

@@ -16,7 +16,7 @@ type Stream struct {
 	w    *Writer
 	ends [2]half // local, remote; guarded by w.mu, as is what follows
 	key  tuple
-	over bool // reset, or closed by both sides
+	over bool // nothing more is recorded
 }
 
 // The two ends of a Stream.
@@ -156,9 +156,20 @@ func (s *Stream) Reset(byUs bool) {
 	s.finish()
 }
 
+// End tells that no more will be recorded of the connection, however it ended:
+// its endpoints may be used again.
+func (s *Stream) End() {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if !s.over {
+		s.finish()
+	}
+}
+
 func (s *Stream) finish() {
 	s.over = true
 	delete(s.w.inUse, s.key)
+	_ = s.w.flush() // the error is kept
 }
 
 // control writes a packet without payload.

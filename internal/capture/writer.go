@@ -15,16 +15,27 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// writeBuffer is how much a Writer collects before it writes to its file.
-const writeBuffer = 256 << 10
+const (
+	// writeBuffer is how much a Writer collects before it writes to its file.
+	writeBuffer = 256 << 10
+	// blockExtra is more than what pcapng adds to a packet.
+	blockExtra = 64
+)
+
+// FlushAfter bounds how long a Writer keeps a packet in its buffer.
+const FlushAfter = 200 * time.Millisecond
 
 // A Writer records connections into a pcapng file. It is safe for concurrent
-// use. Packets go through a buffer: call Flush or Close to see them in the file.
+// use. Packets go through a buffer. It is written to the file when FlushAfter
+// has passed, at the end of a Stream and by Flush and Close, and always up to
+// the end of a packet: what a program leaves that is killed can be read.
 type Writer struct {
 	mu      sync.Mutex
 	ng      *pcapgo.NgWriter
-	file    io.Closer // what Close closes, if Create opened it
-	err     error     // the first error of the file; after it, nothing is written
+	out     *bufio.Writer // that of ng
+	timer   *time.Timer   // flushes what is in out; nil if there is nothing
+	file    io.Closer     // what Close closes, if Create opened it
+	err     error         // the first error of the file; after it, nothing is written
 	closed  bool
 	buf     []byte // the packet in the making
 	streams uint32 // how many there were
@@ -42,7 +53,8 @@ func newTuple(a, b netip.AddrPort) tuple {
 }
 
 // NewWriter writes the head of a pcapng file to w and returns a Writer that
-// appends to it. Close does not close w.
+// appends to it, with one Write at a time, from goroutines of its own too. Close
+// does not close w.
 func NewWriter(w io.Writer) (*Writer, error) {
 	iface := pcapgo.NgInterface{
 		Name:        "urnic",
@@ -50,11 +62,15 @@ func NewWriter(w io.Writer) (*Writer, error) {
 		LinkType:    layers.LinkTypeEthernet,
 	}
 	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "urnic"}}
-	ng, err := pcapgo.NewNgWriterInterface(bufio.NewWriterSize(w, writeBuffer), iface, options)
+	out := bufio.NewWriterSize(w, writeBuffer)
+	ng, err := pcapgo.NewNgWriterInterface(out, iface, options)
+	if err == nil {
+		err = ng.Flush()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("capture: starting the recording: %w", err)
 	}
-	return &Writer{ng: ng, inUse: make(map[tuple]struct{})}, nil
+	return &Writer{ng: ng, out: out, inUse: make(map[tuple]struct{})}, nil
 }
 
 // Create makes or truncates the file of the given name and records into it.
@@ -81,6 +97,10 @@ func (w *Writer) Flush() error {
 }
 
 func (w *Writer) flush() error {
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
 	if w.err == nil && !w.closed {
 		w.keep(w.ng.Flush())
 	}
@@ -114,6 +134,12 @@ func (w *Writer) stopped() bool { return w.closed || w.err != nil }
 
 // write puts the packet in w.buf into the file.
 func (w *Writer) write() {
+	if w.out.Available() < len(w.buf)+blockExtra {
+		w.keep(w.out.Flush())
+	}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(FlushAfter, func() { _ = w.Flush() }) // the error is kept
+	}
 	w.keep(w.ng.WritePacket(gopacket.CaptureInfo{
 		Timestamp:     time.Now(),
 		CaptureLength: len(w.buf),

@@ -290,6 +290,113 @@ func TestErrorsOfTheFileAreKept(t *testing.T) {
 	}
 }
 
+// A blockWriter is a file that can be looked at while it grows, and counts its
+// writes.
+type blockWriter struct {
+	bytes.Buffer
+	writes int
+}
+
+func (b *blockWriter) Write(p []byte) (int, error) {
+	b.writes++
+	return b.Buffer.Write(p)
+}
+
+// What a program leaves that is killed can be read, and lacks little.
+func TestFileOfAWriterThatIsNeverClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b blockWriter
+		w, err := NewWriter(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds := func(what string, n int) {
+			t.Helper()
+			if got := len(segments(t, b.Bytes())); got != n {
+				t.Errorf("%s: the file has %d packets; want %d", what, got, n)
+			}
+		}
+		holds("at the beginning", 0)
+		s := w.Stream(ourAddr, peerAddr, true)
+		time.Sleep(FlushAfter - 1)
+		s.Sent([]byte("x"))
+		synctest.Wait()
+		holds("before the time", 0)
+		time.Sleep(1)
+		synctest.Wait()
+		holds("after the time", 4)
+		s.Sent([]byte("x"))
+		s.Received([]byte("x"))
+		time.Sleep(FlushAfter)
+		synctest.Wait()
+		holds("after another time", 6)
+		s.Reset(true)
+		holds("after a reset", 7)
+		s = w.Stream(ourAddr, peerAddr, true)
+		s.Close(true)
+		s.Close(false)
+		holds("after a close", 14)
+		w.Stream(ourAddr, peerAddr, true).End()
+		holds("after the end", 17)
+		writes := b.writes
+		time.Sleep(time.Hour)
+		if b.writes != writes {
+			t.Error("something is written while nothing is recorded")
+		}
+	})
+}
+
+func TestFileEndsBehindAPacketWhateverItsSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b blockWriter
+		w, err := NewWriter(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := w.Stream(ourAddr, peerAddr, true)
+		seen := 0
+		for i := range 200 {
+			s.Sent(pattern(65_000 - 301*i))
+			if n := len(packets(t, b.Bytes())); n < seen {
+				t.Fatalf("%d packets, and %d before", n, seen)
+			} else {
+				seen = n
+			}
+		}
+		if b.writes < 5 {
+			t.Errorf("%d writes; this test wants some in the midst of things", b.writes)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEndpointsOfAConnectionThatHasEndedAreUsedAgain(t *testing.T) {
+	for name, end := range map[string]func(s *Stream){
+		"reset":                     func(s *Stream) { s.Reset(false) },
+		"closed by both":            func(s *Stream) { s.Close(false); s.Close(true) },
+		"half closed, and no more":  func(s *Stream) { s.Close(true); s.End() },
+		"nothing seen, and no more": func(s *Stream) { s.End(); s.Sent([]byte("x")); s.Close(true); s.Reset(true); s.End() },
+	} {
+		var held int
+		file := recording(t, func(w *Writer) {
+			end(w.Stream(ourAddr, peerAddr, true))
+			w.Stream(ourAddr, peerAddr, true).Sent([]byte("again"))
+			held = len(w.inUse)
+		})
+		all := segments(t, file)
+		if last := all[len(all)-1]; last.src != ourAddr || held != 1 {
+			t.Errorf("%s: the next connection is shown from %v; the Writer keeps %d connections", name, last.src, held)
+		}
+		for _, s := range all[:len(all)-1] {
+			if s.size() > 0 {
+				t.Errorf("%s: something is recorded behind the end", name)
+			}
+		}
+	}
+}
+
 func TestClosedWriterRecordsNothing(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewWriter(&b)
