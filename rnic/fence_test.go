@@ -20,7 +20,7 @@ func TestReadFenceWaitsForTheInvalidationOfARead(t *testing.T) {
 	withReader(t, func(r *reader) {
 		r.s.Send(r, rnic.SendWR{ID: 1, Op: rnic.OpReadInvalidate, SGL: []rnic.SGE{r.sink.SGE(0, 100)}, Remote: rnic.Remote{STag: 0x100}})
 		r.h.want(rdmap.OpReadRequest)
-		release, err := r.sink.Hold()
+		release, err := rnic.Hold(r.sink)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestCloseWaitsForTheInvalidationOfARead(t *testing.T) {
 	withReader(t, func(r *reader) {
 		r.s.Send(r, rnic.SendWR{ID: 1, Op: rnic.OpReadInvalidate, SGL: []rnic.SGE{r.sink.SGE(0, 100)}, Remote: rnic.Remote{STag: 0x100}})
 		r.h.want(rdmap.OpReadRequest)
-		release, err := r.sink.Hold()
+		release, err := rnic.Hold(r.sink)
 		if err != nil {
 			r.Fatal(err)
 		}
