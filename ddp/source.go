@@ -11,11 +11,11 @@ import (
 // segment, so that memory need not be held for longer than that.
 type Payload interface {
 	// Gather appends to pieces the memory of n octets from offset off of the
-	// message. The memory is held until Release.
+	// message. Release says that they are posted: the memory is not used any
+	// more, or if it is stable, not after the LLP's next Flush.
 	Gather(pieces [][]byte, off, n uint32) ([][]byte, error)
 	Release()
-	// Stable reports whether nobody changes the memory until the LLP has
-	// accepted the message.
+	// Stable reports whether nobody changes the memory until then.
 	Stable() bool
 }
 

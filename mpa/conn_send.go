@@ -4,100 +4,19 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
-	"sync"
 )
 
 const (
-	arenaSize  = 256 << 10 // octets of a batch that are copied
-	batchLimit = 1 << 20   // octets of a batch
-	pieceLimit = 512       // pieces of a batch
-	gatherMin  = 4 << 10   // octets of payload that are worth a piece of their own
+	gatherMin = 4 << 10 // octets of payload that are worth a piece of their own
 
 	measureEvery = 64 // flushes between two looks at the segment size
 )
 
-var arenas = sync.Pool{New: func() any { return new([arenaSize]byte) }}
-
-// A batch is a run of FPDUs on its way to the stream: pieces of an arena, which
-// holds headers, trailers and small payloads, and pieces of the ULP's memory.
-// It has an arena only while it is not empty.
-type batch struct {
-	arena    *[arenaSize]byte
-	used     int      // octets of the arena
-	pieces   [][]byte // to be written, in order
-	written  int      // pieces that are out
-	octets   int      // in pieces, not yet out
-	open     bool     // the last piece ends where the arena's used part does
-	flushes  int
-	posted   uint64 // octets since the beginning
-	accepted uint64
-	fpdus    [][]byte // in the arena, not yet recorded; only with a Recorder
-}
-
-// fits reports whether an FPDU can be added that copies and refers to so much.
-func (b *batch) fits(copied, pieces, octets int) bool {
-	return b.octets == 0 || b.used+copied <= arenaSize && len(b.pieces)+pieces <= pieceLimit && b.octets+octets <= batchLimit
-}
-
-// room returns the unused part of the arena, empty, to append to.
-func (b *batch) room() []byte {
-	if b.arena == nil {
-		b.arena = arenas.Get().(*[arenaSize]byte)
-	}
-	return b.arena[b.used:b.used:arenaSize]
-}
-
-// commit adds what was appended to room.
-func (b *batch) commit(p []byte) {
-	b.used += len(p)
-	b.octets += len(p)
-	if b.open {
-		last := &b.pieces[len(b.pieces)-1]
-		*last = b.arena[b.used-len(p)-len(*last) : b.used]
-		return
-	}
-	b.pieces = append(b.pieces, p)
-	b.open = true
-}
-
-// refer adds memory of the ULP.
-func (b *batch) refer(p []byte) {
-	b.octets += len(p)
-	b.pieces = append(b.pieces, p)
-	b.open = false
-}
-
-// wrote takes n octets off the front.
-func (b *batch) wrote(n int) {
-	b.octets -= n
-	b.accepted += uint64(n)
-	for n > 0 {
-		p := &b.pieces[b.written]
-		k := min(n, len(*p))
-		n -= k
-		if *p = (*p)[k:]; len(*p) == 0 {
-			b.written++
-		}
-	}
-	if b.octets == 0 {
-		clear(b.pieces)
-		b.pieces, b.written, b.used, b.open = b.pieces[:0], 0, 0, false
-	}
-}
-
-// done gives the arena of an empty batch back.
-func (b *batch) done() {
-	if b.octets == 0 && b.arena != nil {
-		arenas.Put(b.arena)
-		b.arena = nil
-	}
-}
-
 // Post adds one ULPDU, a header and its payload, to what Flush hands over. It
 // returns false, and takes nothing, while there is no room for it: Flush makes
 // some. The header is copied. Payload that is stable, that is, not changed by
-// anybody until Accepted has passed what Posted returns now, may be sent from
-// where it lies; other payload is copied.
+// anybody until Flush has returned, may be sent from where it lies; other
+// payload is copied.
 //
 // A ULPDU longer than MaxMULPDU is an error (RFC 5044 §3).
 func (c *Conn) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
@@ -176,7 +95,9 @@ func (c *Conn) Accepted() uint64 { return c.out.accepted }
 
 // Flush hands what was posted to the stream and reports whether all of it is
 // out. Without wait it stops when the stream is full; with wait, it waits then
-// until it can do at least something.
+// until it can do at least something. When it returns, the Conn refers to no
+// memory of the ULP any more: what is left of stable payload was copied. So that
+// the ULP gets its memory back soon, it flushes without wait first.
 //
 // A Responder holds everything back until it has received the Initiator's
 // first FPDU (RFC 5044 §7.1.2 rule 4), an Initiator for the time of
@@ -185,6 +106,7 @@ func (c *Conn) Flush(wait bool) (bool, error) {
 	if c.out.octets == 0 {
 		return true, nil
 	}
+	defer c.out.keep()
 	select {
 	case <-c.opened:
 	default:

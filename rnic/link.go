@@ -7,6 +7,7 @@ import (
 	"urnic/internal/capture"
 	"urnic/mpa"
 	"urnic/rdmap"
+	"urnic/stag"
 )
 
 // A link is one stream of a queue pair, from the end of start-up to its end.
@@ -40,6 +41,8 @@ type link struct {
 
 	// The transmitter's.
 	fault      *rdmap.Error  // to be reported when no lock is held
+	pins       []stag.Pin    // of what is posted and not flushed
+	flushFirst bool          // a request waits for their end
 	endWrite   bool          // this side's half is to be closed
 	ended      bool          // writeEnded is closed
 	writeEnded chan struct{} // closed when nothing will be sent any more

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"urnic/internal/leakcheck"
+	"urnic/internal/simnet"
+	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 	"urnic/stag"
@@ -126,4 +129,62 @@ func TestRegionIsUntouchedAfterThePeerInvalidatesIt(t *testing.T) {
 			t.Errorf("%v; %v", err, p.B.QP.Err())
 		}
 	})
+}
+
+// What was posted may not be out when its region is closed. The memory is the
+// program's again all the same: what the peer gets is what was there before.
+func TestMemoryOfARequestIsReadNoMoreOnceItsRegionIsClosed(t *testing.T) {
+	for size, want := range map[int]rnic.Status{200_000: ok, 3_000_000: rnic.StatusLocalProtection} {
+		inWorld(t, func(w *world) {
+			w.Options = func(int) simnet.Options { return simnet.Options{Buffer: 1000, MSS: 60_000} }
+			s := w.side()
+			h, connected := w.responder(s, rnic.ConnParam{})
+			if err := <-connected; err != nil {
+				w.Fatal(err)
+			}
+			mem := bytes.Repeat([]byte{1}, size)
+			mr := s.Register(w, mem, 0)
+			s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpWrite, SGL: []rnic.SGE{mr.SGE(0, len(mem))}, Remote: rnic.Remote{STag: 1}})
+			synctest.Wait() // the peer reads nothing
+			if err := mr.Close(); err != nil {
+				w.Fatal(err)
+			}
+			clear(mem)
+			for got := 0; got < size; {
+				seg, err := h.next()
+				if err != nil || opcodeOf(seg) == rdmap.OpTerminate { // the rest can't be had any more
+					break
+				}
+				got += len(seg.Payload)
+				if bytes.IndexByte(seg.Payload, 0) >= 0 {
+					w.Fatal("the peer got what was written after the region was closed")
+				}
+			}
+			h.close()
+			wantCompletions(w, s.SendCQ, result{1, want})
+		})
+	}
+}
+
+// A request that waits for the memory of others does not wait for itself.
+func TestLocalInvalidateBehindAWriteOfTheSameRegion(t *testing.T) {
+	for _, room := range []int{1000, 70_000, 1 << 20} {
+		inWorld(t, func(w *world) {
+			w.Options = func(int) simnet.Options { return simnet.Options{Buffer: room, MSS: 60_000} }
+			a, b := w.side(), w.side()
+			w.connect(a, b)
+			src := a.Register(w, bytes.Repeat([]byte{1}, 200_000), 0)
+			sink := make([]byte, 200_000)
+			dst := b.Register(w, sink, rnic.LocalWrite|rnic.RemoteWrite)
+			a.Send(w,
+				rnic.SendWR{ID: 1, Op: rnic.OpWrite, SGL: []rnic.SGE{src.SGE(0, len(sink))}, Remote: dst.Remote(0)},
+				rnic.SendWR{ID: 2, Op: rnic.OpLocalInvalidate, Invalidate: src.STag()})
+			rnictest.Want(w, a.SendCQ, 1)
+			rnictest.Want(w, a.SendCQ, 2)
+			synctest.Wait()
+			if bytes.IndexByte(sink, 0) >= 0 {
+				w.Error("the Write is not whole")
+			}
+		})
+	}
 }

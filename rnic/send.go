@@ -22,6 +22,7 @@ const (
 // A sendWQE is a request in the send queue. It is the payload of its message.
 type sendWQE struct {
 	qp     *QP
+	link   *link // that it is sent on
 	id     uint64
 	op     Opcode
 	flags  Flags
@@ -68,12 +69,10 @@ func (w *sendWQE) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
 	return pieces, nil
 }
 
-// Release implements ddp.Payload.
+// Release implements ddp.Payload: the memory stays open until it is flushed.
 func (w *sendWQE) Release() {
-	for i, pin := range w.pins {
-		pin.Release()
-		w.pins[i] = stag.Pin{}
-	}
+	w.link.pins = append(w.link.pins, w.pins...)
+	clear(w.pins)
 	w.pins = w.pins[:0]
 }
 

@@ -1,0 +1,122 @@
+package mpa
+
+import (
+	"slices"
+	"sync"
+)
+
+const (
+	arenaSize  = 256 << 10 // octets of a batch that are copied
+	batchLimit = 512 << 10 // octets of a batch
+	pieceLimit = 512       // pieces of a batch
+)
+
+var arenas = sync.Pool{New: func() any { return new([arenaSize]byte) }}
+
+// A batch is a run of FPDUs on its way to the stream: pieces of an arena, which
+// holds headers, trailers and small payloads, and pieces of the ULP's memory.
+// It has an arena only while it is not empty.
+type batch struct {
+	arena    *[arenaSize]byte
+	used     int      // octets of the arena
+	pieces   [][]byte // to be written, in order
+	written  int      // pieces that are out
+	foreign  []int    // pieces, by number, that are the ULP's memory
+	kept     []kept   // what was copied of them
+	octets   int      // in pieces, not yet out
+	open     bool     // the last piece ends where the arena's used part does
+	flushes  int
+	posted   uint64 // octets since the beginning
+	accepted uint64
+	fpdus    [][]byte // in the arena, not yet recorded; only with a Recorder
+}
+
+// A kept is an arena with pieces that were the ULP's memory.
+type kept struct {
+	arena *[arenaSize]byte
+	used  int // octets
+	last  int // the number of the last piece
+}
+
+// fits reports whether an FPDU can be added that copies and refers to so much.
+func (b *batch) fits(copied, pieces, octets int) bool {
+	return b.octets == 0 || b.used+copied <= arenaSize && len(b.pieces)+pieces <= pieceLimit && b.octets+octets <= batchLimit
+}
+
+// room returns the unused part of the arena, empty, to append to.
+func (b *batch) room() []byte {
+	if b.arena == nil {
+		b.arena = arenas.Get().(*[arenaSize]byte)
+	}
+	return b.arena[b.used:b.used:arenaSize]
+}
+
+// commit adds what was appended to room.
+func (b *batch) commit(p []byte) {
+	b.used += len(p)
+	b.octets += len(p)
+	if b.open {
+		last := &b.pieces[len(b.pieces)-1]
+		*last = b.arena[b.used-len(p)-len(*last) : b.used]
+		return
+	}
+	b.pieces = append(b.pieces, p)
+	b.open = true
+}
+
+// refer adds memory of the ULP.
+func (b *batch) refer(p []byte) {
+	b.octets += len(p)
+	b.foreign = append(b.foreign, len(b.pieces))
+	b.pieces = append(b.pieces, p)
+	b.open = false
+}
+
+// keep copies what is left of the ULP's memory, which may change from now on.
+func (b *batch) keep() {
+	for _, i := range b.foreign {
+		if i < b.written {
+			continue
+		}
+		p := b.pieces[i]
+		if len(b.kept) == 0 || b.kept[len(b.kept)-1].used+len(p) > arenaSize { // which takes several FPDUs
+			b.kept = append(b.kept, kept{arena: arenas.Get().(*[arenaSize]byte)})
+		}
+		k := &b.kept[len(b.kept)-1]
+		room := k.arena[k.used:]
+		n := copy(room, p)
+		b.pieces[i] = room[:n:n]
+		k.used, k.last = k.used+n, i
+	}
+	b.foreign = b.foreign[:0]
+}
+
+// wrote takes n octets off the front.
+func (b *batch) wrote(n int) {
+	b.octets -= n
+	b.accepted += uint64(n)
+	for n > 0 {
+		p := &b.pieces[b.written]
+		k := min(n, len(*p))
+		n -= k
+		if *p = (*p)[k:]; len(*p) == 0 {
+			b.written++
+		}
+	}
+	for len(b.kept) > 0 && b.kept[0].last < b.written {
+		arenas.Put(b.kept[0].arena)
+		b.kept = slices.Delete(b.kept, 0, 1)
+	}
+	if b.octets == 0 {
+		clear(b.pieces)
+		b.pieces, b.written, b.used, b.open, b.foreign = b.pieces[:0], 0, 0, false, b.foreign[:0]
+	}
+}
+
+// done gives the arena of an empty batch back.
+func (b *batch) done() {
+	if b.octets == 0 && b.arena != nil {
+		arenas.Put(b.arena)
+		b.arena = nil
+	}
+}
