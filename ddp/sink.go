@@ -27,6 +27,11 @@ type Receiver interface {
 	// Buffer returns the buffer of a message of a queue: ahead 0 is the oldest
 	// one that has not been delivered, and so on. It returns nil if there is
 	// none.
+	//
+	// It is asked before the MSN is judged, so that a peer can ask for any:
+	// nothing must be given up for a question. A message is under way once
+	// something is placed, which happens with ahead above 0 only if the LLP
+	// changes the order.
 	Buffer(h *UntaggedHeader, ahead uint32) Buffer
 	// Admit judges the ULP's part of an untagged header before the payload is
 	// placed.

@@ -97,7 +97,8 @@ type Submitter interface {
 type Handler interface {
 	// ReceiveBuffer returns a receive buffer: ahead 0 is the oldest one in use,
 	// and so on; nil if there is none. Immediate Data goes into a buffer of
-	// ImmediateLen octets beside the one that it consumes.
+	// ImmediateLen octets beside the one that it consumes. With ahead above 0,
+	// nothing must be given up for the question (see ddp.Receiver).
 	ReceiveBuffer(ahead uint32, immediate bool) ddp.Buffer
 	// Deliver completes the oldest receive buffer.
 	Deliver(d Delivery) error

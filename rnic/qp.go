@@ -69,7 +69,6 @@ func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	q.stream.Store(p.dev.lastLink.Add(1))
 	q.sq.init(q)
 	q.rq.ring.init(attr.MaxRecvWR)
-	q.rq.taken.limit = MaxWR
 	q.sendCQ.users.Add(1)
 	q.recvCQ.users.Add(1)
 	err := q.sendCQ.join()

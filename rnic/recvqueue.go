@@ -1,6 +1,7 @@
 package rnic
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -8,15 +9,17 @@ import (
 	"urnic/rdmap"
 )
 
+var errOutOfTurn = errors.New("a message came before its turn")
+
 // A recvQueue is where the receives of a queue pair come from: a queue of its
 // own, or a shared one.
 type recvQueue struct {
 	mu   sync.Mutex
 	ring recvRing // the queue pair's own
 
-	// taken are receives of the SRQ that belong to the next messages. Only the
-	// receiver uses it.
-	taken fifo[*recvWQE]
+	// taken is the receive of the SRQ that belongs to the message in turn, or
+	// nil. Only the receiver uses it.
+	taken *recvWQE
 }
 
 // PostRecv posts receives. It returns an *OpError that wraps a *WRError for the
@@ -65,14 +68,17 @@ func (q *QP) mayPost() error {
 // use; nil if there is none.
 func (q *QP) receiveBuffer(ahead uint32, immediate bool) ddp.Buffer {
 	var w *recvWQE
-	if q.srq != nil {
-		w = q.takeShared(int(ahead))
-	} else {
+	switch {
+	case q.srq == nil:
 		q.rq.mu.Lock()
 		if ahead < uint32(q.rq.ring.n) {
 			w = *q.rq.ring.at(int(ahead))
 		}
 		q.rq.mu.Unlock()
+	case ahead > 0:
+		return q.lookAhead(int(ahead), immediate)
+	default:
+		w = q.takeShared()
 	}
 	switch {
 	case w == nil:
@@ -83,35 +89,65 @@ func (q *QP) receiveBuffer(ahead uint32, immediate bool) ddp.Buffer {
 	return w
 }
 
-// takeShared takes receives off the SRQ until there is one for the message.
-func (q *QP) takeShared(ahead int) *recvWQE {
-	taken := &q.rq.taken
-	for taken.n <= ahead {
-		if limit := q.srq.attr.PerQP; limit > 0 && int(q.srqHeld.Load()) >= limit {
-			q.pd.dev.report(Event{
-				Type: EventSRQShare, QP: q, SRQ: q.srq,
-				Err: fmt.Errorf("the peer holds %d receives that are not polled, its share is %d", q.srqHeld.Load(), limit),
-			})
-			return nil
-		}
-		if taken.full() {
-			return nil
-		}
-		w := q.srq.take()
-		if w == nil {
-			return nil
-		}
-		q.srqHeld.Add(1)
-		taken.push(w)
+// takeShared returns the receive for the message in turn, which it takes off the
+// SRQ when the message begins.
+func (q *QP) takeShared() *recvWQE {
+	if q.rq.taken != nil {
+		return q.rq.taken
 	}
-	return *taken.at(ahead)
+	if q.shareLeft() < 1 {
+		q.pd.dev.report(Event{
+			Type: EventSRQShare, QP: q, SRQ: q.srq,
+			Err: fmt.Errorf("the peer holds %d receives that are not polled, its share is %d", q.srqHeld.Load(), q.srq.attr.PerQP),
+		})
+		return nil
+	}
+	if q.rq.taken = q.srq.take(); q.rq.taken != nil {
+		q.srqHeld.Add(1)
+	}
+	return q.rq.taken
 }
+
+// shareLeft returns how many receives of the SRQ the stream may still take.
+func (q *QP) shareLeft() int {
+	if q.srq.attr.PerQP == 0 {
+		return MaxWR
+	}
+	return q.srq.attr.PerQP - int(q.srqHeld.Load())
+}
+
+// lookAhead returns what DDP needs to say what is wrong with a message that is
+// not in turn. MPA keeps the order, so that it has no right to a receive: those
+// of an SRQ are for all streams, and one peer must not empty it by naming a
+// number (RFC 5040 §8.1.2 rule 8).
+func (q *QP) lookAhead(ahead int, immediate bool) ddp.Buffer {
+	if q.rq.taken != nil {
+		ahead-- // the message in turn has its receive
+	}
+	size, ok := q.srq.sizeOf(ahead)
+	switch {
+	case !ok || ahead >= q.shareLeft():
+		return nil
+	case immediate:
+		size = rdmap.ImmediateLen
+	}
+	return outOfTurn(size)
+}
+
+// outOfTurn is the size of a receive that stays in the SRQ.
+type outOfTurn uint64
+
+// Len implements ddp.Buffer.
+func (o outOfTurn) Len() uint64 { return uint64(o) }
+
+// Place implements ddp.Buffer: nothing is placed out of turn.
+func (outOfTurn) Place(uint32, []byte) error { return errOutOfTurn }
 
 // deliver completes the oldest receive with a message.
 func (q *QP) deliver(d rdmap.Delivery) error {
 	var w *recvWQE
 	if q.srq != nil {
-		w = q.rq.taken.pop()
+		w, q.rq.taken = q.rq.taken, nil
 	} else {
 		q.rq.mu.Lock()
 		w = q.rq.ring.take()
@@ -149,7 +185,7 @@ func (q *QP) finishRecv(w *recvWQE, wc WC) error {
 
 // flushRecv completes all receives: one whose memory could not be used with its
 // own status, the others as flushed. Those of an SRQ stay there, but for the
-// ones that messages have begun to fill.
+// one that a message has begun to fill.
 func (q *QP) flushRecv() {
 	finish := func(w *recvWQE) {
 		wc := WC{ID: w.id, Op: OpRecv, QPN: q.num, Status: StatusFlushed}
@@ -158,8 +194,9 @@ func (q *QP) flushRecv() {
 		}
 		_ = q.finishRecv(w, wc) // a completion queue that overflows now has failed anyway
 	}
-	for q.rq.taken.n > 0 {
-		finish(q.rq.taken.pop())
+	if w := q.rq.taken; w != nil {
+		q.rq.taken = nil
+		finish(w)
 	}
 	for {
 		q.rq.mu.Lock()

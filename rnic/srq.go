@@ -178,6 +178,17 @@ func (s *SRQ) take() *recvWQE {
 	return w
 }
 
+// sizeOf returns how many octets the receive holds that is ahead of the oldest
+// one, or false if there are not so many.
+func (s *SRQ) sizeOf(ahead int) (octets uint64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ahead >= s.queue.n {
+		return 0, false
+	}
+	return (*s.queue.at(ahead)).size, true
+}
+
 // putBack returns what take gave, after it has completed, for use again.
 func (s *SRQ) putBack(w *recvWQE) {
 	s.mu.Lock()
