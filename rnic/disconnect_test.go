@@ -543,3 +543,42 @@ func TestStreamThatCannotBeHalfClosedIsReset(t *testing.T) {
 		}
 	})
 }
+
+// plainNetwork makes streams that can only be used as net.Conn.
+type plainNetwork struct{ *simnet.Network }
+
+func (n plainNetwork) Dial(ctx context.Context, address string) (net.Conn, error) {
+	c, err := n.Network.Dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return simnet.Plain(c.(*simnet.Conn)), nil
+}
+
+// The end of a stream that is no TCP of ours may have to wait for a peer that
+// does not read. Nobody but the stream waits then.
+func TestContextEndsADisconnectFromAPeerThatDoesNotReadAPlainStream(t *testing.T) {
+	for name, end := range map[string]func(q *rnic.QP, ctx context.Context) error{"Disconnect": (*rnic.QP).Disconnect, "Terminate": (*rnic.QP).Terminate} {
+		inWorld(t, func(w *world) {
+			w.Options = func(int) simnet.Options { return simnet.Options{Buffer: 1000} }
+			s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Network = plainNetwork{&w.Network} })
+			h, connected := w.responder(s, rnic.ConnParam{})
+			if err := <-connected; err != nil {
+				w.Fatal(err)
+			}
+			mr := s.Register(w, make([]byte, 100_000), 0)
+			s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpWrite, SGL: []rnic.SGE{mr.SGE(0, 100_000)}, Remote: rnic.Remote{STag: 1}})
+			rnictest.Want(w, s.SendCQ, 1) // the stream has taken it
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			if err := end(s.QP, ctx); !errors.Is(err, context.DeadlineExceeded) {
+				w.Errorf("%s: %v", name, err)
+			}
+			if d := time.Since(start); d != 100*time.Millisecond {
+				w.Errorf("%s took %v; its context had 100 ms", name, d)
+			}
+			h.close()
+		})
+	}
+}

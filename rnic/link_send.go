@@ -72,7 +72,7 @@ type passResult uint8
 const (
 	passIdle    passResult = iota // all is out
 	passMore                      // there is more
-	passBlocked                   // the LLP is full
+	passBlocked                   // the LLP is full, or may make one wait
 )
 
 // transmit transmits until there is nothing more. The caller holds the role and
@@ -127,6 +127,8 @@ func (l *link) pass(wait bool) passResult {
 		return passBlocked
 	case !idle, l.flushFirst, progress && l.qp.sq.unbegun() > 0: // a fence may have opened
 		return passMore
+	case (l.endWrite || l.rdmap.Ended()) && !wait: // a stream that is no TCP may have to wait for its peer
+		return passBlocked
 	case l.endWrite || l.rdmap.Ended():
 		if err := l.conn.CloseWrite(); err != nil {
 			l.broken(err)
