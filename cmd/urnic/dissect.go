@@ -2,11 +2,14 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"urnic/internal/capture"
@@ -19,7 +22,8 @@ DDP and RDMAP apart, verifies CRC32c, and checks what both sides did against the
 
 It takes pcap and pcapng files, compressed with gzip or not, of Ethernet, Linux cooked,
 raw IP and loopback captures, IPv4 and IPv6. FILE - is standard input. Lost, repeated and
-reordered packets are put in order; what is missing is said and is no violation.
+reordered packets are put in order; what is missing is said and is no violation. How
+much of the files was read is shown on a terminal, if that takes longer than two seconds.
 
 Output
   (default)         a line for each start-up frame, RDMA message, violation and note:
@@ -107,8 +111,10 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 	var summary dissect.Summary
 	var errs []error
 	violations := 0
+	var remarks bytes.Buffer
+	p := o.progress(files, stdout, stderr)
 	for _, name := range files {
-		r, err := dissectFile(ctx, o, name, stdin, w)
+		r, err := dissectFile(ctx, o, name, stdin, w, p)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
@@ -118,12 +124,15 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 		violations += r.Violations()
 		summary.Add(name, r)
 		if err == nil {
-			remark(stderr, name, r)
+			remark(&remarks, name, r)
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
+	p.end()
+	_, err := stderr.Write(remarks.Bytes())
+	errs = append(errs, err)
 	if o.summary {
 		write := summary.WriteTable
 		if o.json {
@@ -138,20 +147,41 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 	return errors.Join(errs...)
 }
 
+// progress is that of the files' octets. There is none where the end is not
+// known, and where it would be in the way of the output.
+func (o *dissectOptions) progress(files []string, stdout, stderr io.Writer) *progress {
+	if !o.summary && isTerminal(stdout) {
+		return nil
+	}
+	var total int64
+	for _, name := range files {
+		s, err := os.Stat(name)
+		if name == "-" || err == nil && !s.Mode().IsRegular() {
+			return nil
+		}
+		if err == nil { // what is missing is told when its turn comes
+			total += s.Size()
+		}
+	}
+	return newProgress(stderr, total, progressbar.OptionSetDescription("dissect"), progressbar.OptionShowBytes(true))
+}
+
 // dissectFile dissects one file, or standard input for "-". The result is nil
 // if the file is no capture.
-func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Reader, w io.Writer) (*dissect.Result, error) {
-	var r *capture.Reader
-	var err error
-	if name == "-" {
-		r, err = capture.NewReader(stdin)
-	} else {
-		r, err = capture.Open(name)
+func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Reader, w io.Writer, p *progress) (*dissect.Result, error) {
+	in := stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in = progressReader{f, p}
 	}
+	r, err := capture.NewReader(in)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // it was only read
 	var h dissect.Handler
 	switch {
 	case o.summary:

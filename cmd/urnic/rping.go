@@ -21,6 +21,9 @@ rping on the wire and in its flags, as client and as server.
 Each round, the server reads the client's data by RDMA Read and writes it back by RDMA
 Write. With -V the client compares the two. The exit status is 0 if all rounds went well.
 
+A client without -v shows on a terminal how far it is, if that takes longer than two
+seconds.
+
 With --json it prints a JSON object in one line for each connection, at its end:
 
 {"role",                           "client" or "server"

@@ -8,7 +8,8 @@ import (
 	"urnic/rnic"
 )
 
-// A rpingReport is what rping --json writes of a connection.
+// A rpingReport tells of a connection: to --json at its end, to a progress while
+// it lasts.
 type rpingReport struct {
 	Role     string  `json:"role"`
 	Peer     string  `json:"peer"`
@@ -28,15 +29,23 @@ type rpingReport struct {
 
 	Error string `json:"error,omitempty"`
 
-	started time.Time
+	started  time.Time
+	progress *progress
 }
 
-func (r *rpingReport) begin() { r.started = time.Now() }
+// begin is told when the rounds begin, end when they are over.
+func (r *rpingReport) begin(p *progress) { r.started, r.progress = time.Now(), p }
 
-func (r *rpingReport) end() { r.Seconds = time.Since(r.started).Seconds() }
+func (r *rpingReport) end() {
+	r.Seconds = time.Since(r.started).Seconds()
+	r.progress.end()
+}
 
 // round is told after each round.
-func (r *rpingReport) round(n, size int) { r.Rounds, r.Size = n+1, size }
+func (r *rpingReport) round(n, size int) {
+	r.Rounds, r.Size = n+1, size
+	r.progress.add(1)
+}
 
 // tell prints the report of a connection that is over, if it is wanted.
 func (r *rpingRun) tell(report *rpingReport, qp *rnic.QP, err error) {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 
+	"github.com/schollz/progressbar/v3"
+
 	"urnic/internal/rping"
 	"urnic/rnic"
 )
@@ -30,7 +32,7 @@ func runRping(ctx context.Context, o rpingOptions, stdout, stderr io.Writer) (er
 	if err != nil {
 		return err
 	}
-	r := &rpingRun{rpingOptions: o, pd: pd, out: &lines{w: stdout}, err: &lines{w: stderr}}
+	r := &rpingRun{rpingOptions: o, pd: pd, out: &lines{w: stdout}, err: &lines{w: stderr}, stderr: stderr}
 	if o.pcap == "-" {
 		r.out = r.err
 	}
@@ -62,6 +64,7 @@ type rpingRun struct {
 	rpingOptions
 	pd       *rnic.PD
 	out, err *lines
+	stderr   io.Writer // for the progress alone
 }
 
 // end makes an end of a connection, of which the report is to tell.
@@ -88,13 +91,23 @@ func (r *rpingRun) client(ctx context.Context) (err error) {
 	if err := e.QP.Connect(dial, r.endpoint(), rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
 		return adviseDial(err, r.endpoint(), r.source, r.timeout)
 	}
-	report.begin()
+	report.begin(r.progress())
 	err = e.Client(ctx)
 	report.end()
 	if r.count == 0 && interrupted(ctx, err) { // as it was meant to be
 		err = nil
 	}
 	return errors.Join(err, disconnect(ctx, e.QP))
+}
+
+// progress is that of a client's rounds. Where other lines may come, it would be
+// in their way.
+func (r *rpingRun) progress() *progress {
+	if r.verbose || r.json || r.trace {
+		return nil
+	}
+	return newProgress(r.stderr, int64(r.count), progressbar.OptionSetDescription("rping"),
+		progressbar.OptionShowIts(), progressbar.OptionSetItsString("rounds"))
 }
 
 // disconnect closes a connection gracefully, if it is still there.
@@ -145,7 +158,7 @@ func (r *rpingRun) serve(ctx context.Context, c *rnic.ConnRequest) (err error) {
 	if err := c.Accept(ctx, e.QP, rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
 		return err
 	}
-	report.begin()
+	report.begin(nil)
 	err = e.Server(ctx)
 	report.end()
 	return err
