@@ -20,7 +20,7 @@ const (
 	InboundReads                     // entries of all inbound read request queues (IRD)
 	OutboundReads                    // entries of all outbound read queues (ORD)
 	Listeners                        // listening endpoints
-	HalfOpen                         // connections in start-up
+	HalfOpen                         // connections of peers whose Request is not in yet
 
 	NumResources = int(iota)
 )
@@ -31,7 +31,7 @@ var resourceNames = [NumResources]string{
 	SendWRs: "send work requests", RecvWRs: "receive work requests",
 	Regions: "memory regions", Windows: "memory windows", MemoryOctets: "octets of registered memory",
 	InboundReads: "inbound reads (IRD)", OutboundReads: "outbound reads (ORD)",
-	Listeners: "listeners", HalfOpen: "connections in start-up",
+	Listeners: "listeners", HalfOpen: "half-open connections",
 }
 
 // known reports whether r is one of the resources.

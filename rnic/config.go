@@ -38,6 +38,11 @@ type Config struct {
 	// DefaultCloseTimeout.
 	CloseTimeout time.Duration
 
+	// AnswerTimeout bounds how long a request of a peer may wait for the
+	// program to answer it, from its arrival on, before it is dropped. Zero
+	// stands for DefaultAnswerTimeout.
+	AnswerTimeout time.Duration
+
 	// Record, if not nil, gets a pcapng recording of all that the device sends
 	// and receives, with synthetic Ethernet, IP and TCP headers. It is written
 	// at the end of a stream and otherwise within a fifth of a second, a Write
@@ -59,7 +64,7 @@ const (
 	MaxMessage  = 1<<32 - 1
 	MaxReadSGE  = 1    // a Read has one sink
 	eventsKept  = 4096 // asynchronous events that nobody has fetched
-	acceptQueue = 128  // requests of one listener that nobody has accepted
+	acceptQueue = 128  // requests of one listener that Accept has not returned
 )
 
 // Defaults of what a configuration or a call leaves open.
@@ -69,6 +74,8 @@ const (
 	DefaultSGE          = 4
 	DefaultInline       = 64
 	DefaultCloseTimeout = 5 * time.Second
+	// DefaultAnswerTimeout is longer than an Initiator waits.
+	DefaultAnswerTimeout = 30 * time.Second
 )
 
 // A Trace is what the trace hook sees of one message.

@@ -61,6 +61,14 @@ func (q *QP) connect(ctx context.Context, address string, p ConnParam) error {
 	return s.bind(conn)
 }
 
+// mpaConfig returns the template for the MPA configuration of a connection.
+func (d *Device) mpaConfig(p *ConnParam) mpa.Config {
+	if p.MPA != nil {
+		return *p.MPA
+	}
+	return d.cfg.MPA
+}
+
 // A startup is a connection of a queue pair that is on its way to RTS.
 type startup struct {
 	qp     *QP
@@ -77,10 +85,7 @@ type startup struct {
 // beginStartup reserves the queue pair, and what the connection will hold.
 func (q *QP) beginStartup(ctx context.Context, p ConnParam) (*startup, error) {
 	d := q.pd.dev
-	cfg := d.cfg.MPA
-	if p.MPA != nil {
-		cfg = *p.MPA
-	}
+	cfg := d.mpaConfig(&p)
 	cfg.PrivateData, cfg.IRD, cfg.ORD, cfg.MaxIRD, cfg.MinORD = p.PrivateData, depth(p.IRD), depth(p.ORD), 0, 0
 	if p.MinORD > 0 {
 		cfg.MinORD = depth(p.MinORD)

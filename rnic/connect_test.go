@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -435,41 +434,5 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 		wantState(w, s.QP, rnic.RTS)
 		h.readFrame()
 		h.quiet()
-	})
-}
-
-func TestPeerThatClosesBeforeAcceptEndsTheStreamAtOnce(t *testing.T) {
-	inWorld(t, func(w *world) {
-		s := w.side()
-		l, err := s.Device.Listen(w.Context(), ":0")
-		if err != nil {
-			w.Fatal(err)
-		}
-		defer l.Close()
-		h := w.dial(l.Addr().String())
-		h.frame(&plainRequest)
-		h.closeWrite()
-		r, err := l.Accept(w.Context())
-		if err != nil {
-			w.Fatal(err)
-		}
-		if err := r.Accept(w.Context(), s.QP, rnic.ConnParam{}); err != nil {
-			w.Fatal(err)
-		}
-		h.readFrame()
-		h.wantEnd(io.EOF)
-		wantState(w, s.QP, rnic.Idle)
-		// And one that has reset the connection.
-		h = w.dial(l.Addr().String())
-		h.frame(&plainRequest)
-		r, err = l.Accept(w.Context())
-		if err != nil {
-			w.Fatal(err)
-		}
-		h.reset()
-		if err := r.Accept(w.Context(), s.QP, rnic.ConnParam{}); err == nil {
-			w.Error("Accept of a connection that is reset succeeded")
-		}
-		wantState(w, s.QP, rnic.Idle)
 	})
 }

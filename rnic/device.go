@@ -25,9 +25,10 @@ type Device struct {
 	events  mailbox[Event]
 	record  *capture.Writer // or nil
 
-	halfOpen chan struct{} // a token for each connection in start-up
-	lastNum  atomic.Uint32 // of objects
-	lastLink atomic.Uint32 // of streams
+	halfOpen  chan struct{} // a token for each connection that is half open
+	lingering chan struct{} // a token for each connection that is open though rejected
+	lastNum   atomic.Uint32 // of objects
+	lastLink  atomic.Uint32 // of streams
 
 	ctx    context.Context // ends with the device
 	cancel context.CancelCauseFunc
@@ -62,6 +63,9 @@ func Open(cfg Config) (*Device, error) {
 	if cfg.CloseTimeout == 0 {
 		cfg.CloseTimeout = DefaultCloseTimeout
 	}
+	if cfg.AnswerTimeout == 0 {
+		cfg.AnswerTimeout = DefaultAnswerTimeout
+	}
 	d := &Device{
 		cfg: cfg, log: cfg.Logger, network: cfg.Network,
 		manager:   pd.NewManager(cfg.Limits, cfg.DomainLimits),
@@ -79,6 +83,7 @@ func Open(cfg Config) (*Device, error) {
 	}
 	limits, _ := d.manager.Limits()
 	d.halfOpen = make(chan struct{}, min(limits[pd.HalfOpen], 1<<20))
+	d.lingering = make(chan struct{}, cap(d.halfOpen))
 	if cfg.Record != nil {
 		w, err := capture.NewWriter(cfg.Record)
 		if err != nil {
@@ -269,7 +274,7 @@ func (d *Device) Held(r pd.Resource) uint64 {
 
 // stats counts what is not counted stream by stream.
 type stats struct {
-	connected, accepted, rejected, failed, lost atomic.Uint64
+	connected, accepted, rejected, dropped, failed, lost atomic.Uint64
 
 	mu    sync.Mutex
 	ended rdmap.Stats // of streams that are no more
@@ -280,6 +285,7 @@ type Counters struct {
 	Connected uint64 // connections that this side has initiated
 	Accepted  uint64 // connections that it has accepted
 	Rejected  uint64 // requests that it has rejected
+	Dropped   uint64 // requests that were not answered: in time, before the peer went, or as too many were waiting
 	Failed    uint64 // start-ups that came to nothing
 	Lost      uint64 // streams that ended without a graceful close
 
@@ -294,7 +300,7 @@ func (d *Device) Counters() Counters {
 	s := &d.stats
 	c := Counters{
 		Connected: s.connected.Load(), Accepted: s.accepted.Load(), Rejected: s.rejected.Load(),
-		Failed: s.failed.Load(), Lost: s.lost.Load(),
+		Dropped: s.dropped.Load(), Failed: s.failed.Load(), Lost: s.lost.Load(),
 	}
 	s.mu.Lock()
 	c.Messages = s.ended

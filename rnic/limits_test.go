@@ -91,7 +91,7 @@ func TestVerbsAllocateThroughTheResourceManager(t *testing.T) {
 		})
 	}
 	t.Run("depths", testDepthsAreReserved)
-	t.Run("connections in start-up", testStartupsAreBounded)
+	t.Run("half-open connections", testStartupsAreBounded)
 	t.Run("everything at once", testAllIsGivenBack)
 }
 

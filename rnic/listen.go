@@ -3,13 +3,10 @@ package rnic
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
 
-	"urnic/internal/capture"
 	"urnic/mpa"
 	"urnic/pd"
 )
@@ -18,7 +15,7 @@ import (
 type Listener struct {
 	dev    *Device
 	net    net.Listener
-	queue  chan *ConnRequest
+	queue  mailbox[*ConnRequest] // that Accept has not returned
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup // of its goroutines
@@ -45,7 +42,8 @@ func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) 
 		d.manager.Release(pd.Listeners, 1)
 		return nil, d.fail(op, err)
 	}
-	l := &Listener{dev: d, net: n, queue: make(chan *ConnRequest, acceptQueue)}
+	l := &Listener{dev: d, net: n}
+	l.queue.limit = acceptQueue
 	l.ctx, l.cancel = context.WithCancelCause(d.ctx)
 	l.wg.Go(l.run)
 	if err := add(d, d.listeners, closer(l)); err != nil {
@@ -70,9 +68,9 @@ func (l *Listener) fail(op string, err error) error {
 	return &OpError{Op: op, Object: "listener " + l.Addr().String(), Err: err}
 }
 
-// run takes byte streams and has their Requests read. A connection in start-up
-// holds a token; while all are taken, one waits here and further ones in the
-// network's queue.
+// run takes byte streams and has their Requests read. A connection whose Request
+// is not in holds a token; while all are taken, one waits here and further ones
+// in the network's queue.
 func (l *Listener) run() {
 	const longest = time.Second
 	pause := time.Millisecond
@@ -103,15 +101,17 @@ func (l *Listener) run() {
 }
 
 // receive reads the Request of one byte stream and queues it. The caller has
-// taken a token.
+// taken a token, which is given back then: how slowly a program answers is no
+// concern of other listeners.
 func (l *Listener) receive(c net.Conn) {
 	d := l.dev
+	defer func() { <-d.halfOpen }()
 	if err := d.manager.Reserve(pd.HalfOpen, 1); err != nil {
 		_ = c.Close()
-		<-d.halfOpen
 		return
 	}
-	r := &ConnRequest{dev: d, remote: c.RemoteAddr(), local: c.LocalAddr(), stream: d.recordStream(c, false)}
+	defer d.manager.Release(pd.HalfOpen, 1)
+	r := &ConnRequest{dev: d, listener: l, remote: c.RemoteAddr(), local: c.LocalAddr(), stream: d.recordStream(c, false)}
 	cfg := d.cfg.MPA
 	if r.stream != nil {
 		cfg.Recorder = r.stream
@@ -121,25 +121,17 @@ func (l *Listener) receive(c net.Conn) {
 		d.stats.failed.Add(1)
 		d.log.Info("start-up failed", "device", d.cfg.Name, "peer", r.remote.String(), "error", err)
 		r.forget()
-		d.manager.Release(pd.HalfOpen, 1)
-		<-d.halfOpen
 		return
 	}
-	r.req = req
-	// The device ends with its requests, wherever they are.
-	d.wg.Add(1)
-	r.mu.Lock()
-	r.detach = context.AfterFunc(d.ctx, func() { _ = r.Close() })
-	r.mu.Unlock()
-	select {
-	case l.queue <- r:
-	case <-l.ctx.Done():
-		_ = r.Close() // nobody will accept it
+	r.wait(req)
+	if !l.queue.offer(r) {
+		r.turnAway()
 	}
 }
 
-// Accept waits for a connection request. It returns an *OpError that wraps the
-// context's error, or ErrClosed.
+// Accept waits for a connection request; those whose peers have gone meanwhile
+// are passed over. It returns an *OpError that wraps the context's error, or
+// ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*ConnRequest, error) {
 	const op = "accept"
 	if !l.made() {
@@ -148,13 +140,21 @@ func (l *Listener) Accept(ctx context.Context) (*ConnRequest, error) {
 	if ctx == nil {
 		return nil, l.fail(op, ErrNoContext)
 	}
-	select {
-	case r := <-l.queue:
-		return r, nil
-	case <-l.ctx.Done():
-		return nil, l.fail(op, ErrClosed)
-	case <-ctx.Done():
-		return nil, l.fail(op, context.Cause(ctx))
+	for {
+		changed := l.queue.wait()
+		if r, ok := l.queue.take(); ok {
+			if r.isOver() { // it was about to be taken out of the queue
+				continue
+			}
+			return r, nil
+		}
+		select {
+		case <-changed:
+		case <-l.ctx.Done():
+			return nil, l.fail(op, ErrClosed)
+		case <-ctx.Done():
+			return nil, l.fail(op, context.Cause(ctx))
+		}
 	}
 }
 
@@ -167,201 +167,19 @@ func (l *Listener) Close() error {
 		l.cancel(ErrClosed)
 		l.err = l.net.Close()
 		l.wg.Wait()
-		for len(l.queue) > 0 {
-			select {
-			case r := <-l.queue:
-				_ = r.Close() // nobody will accept it
-			default: // an Accept was quicker
+		_ = l.queue.close() // it has no descriptor
+		for {
+			r, ok := l.queue.take()
+			if !ok {
+				break
 			}
+			_ = r.Close() // nobody will accept it
 		}
 		l.dev.manager.Release(pd.Listeners, 1)
 		remove(l.dev, l.dev.listeners, closer(l))
 	})
 	if l.err != nil {
 		return l.fail("close", l.err)
-	}
-	return nil
-}
-
-// A ConnRequest is a connection request of a peer. It must be answered with
-// Accept or Reject, or dropped with Close.
-type ConnRequest struct {
-	dev           *Device
-	req           *mpa.Request
-	stream        *capture.Stream
-	local, remote net.Addr
-
-	mu       sync.Mutex
-	answered bool
-	detach   func() bool // from the device's context
-}
-
-// made reports whether Accept of a listener has made the request.
-func (r *ConnRequest) made() bool { return r != nil && r.req != nil }
-
-// PrivateData returns what the peer's ULP sent along.
-func (r *ConnRequest) PrivateData() []byte {
-	if !r.made() {
-		return nil
-	}
-	return r.req.PrivateData()
-}
-
-// LocalAddr returns the address to which the peer has connected.
-func (r *ConnRequest) LocalAddr() net.Addr {
-	if !r.made() {
-		return nil
-	}
-	return r.local
-}
-
-// RemoteAddr returns the address of the peer.
-func (r *ConnRequest) RemoteAddr() net.Addr {
-	if !r.made() {
-		return nil
-	}
-	return r.remote
-}
-
-// MPA returns the MPA Request: revision, flags, and with revision 2 the peer's
-// IRD and ORD.
-func (r *ConnRequest) MPA() *mpa.Request {
-	if !r.made() {
-		return nil
-	}
-	return r.req
-}
-
-func (r *ConnRequest) fail(op string, err error) error {
-	return &OpError{Op: op, Object: "request of " + r.remote.String(), Err: err}
-}
-
-// answer makes sure that a request is answered once.
-func (r *ConnRequest) answer() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.answered {
-		return errors.New("it has been answered already, or dropped with its device")
-	}
-	r.answered = true
-	r.detach()
-	return nil
-}
-
-// release gives back what a connection in start-up holds.
-func (r *ConnRequest) release() {
-	r.dev.manager.Release(pd.HalfOpen, 1)
-	<-r.dev.halfOpen
-	r.dev.wg.Done()
-}
-
-// forget ends the recording of a byte stream that comes to nothing.
-func (r *ConnRequest) forget() {
-	if r.stream != nil {
-		r.stream.Reset(true)
-	}
-}
-
-// Accept answers the request with a Reply that accepts: the queue pair goes from
-// Idle to RTS. Requests posted to it leave once the peer's first message is
-// here (RFC 5044 §7.1.2 rule 4).
-//
-// It returns an *OpError that wraps what went wrong, as QP.Connect does; the
-// request is dropped then, and the queue pair idle, unless it was aborted or
-// closed meanwhile.
-func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
-	const op = "accept"
-	if !r.made() {
-		return notMade(op, "request")
-	}
-	if ctx == nil {
-		return r.fail(op, ErrNoContext)
-	}
-	switch {
-	case !q.made():
-		return r.fail(op, fmt.Errorf("the queue pair: %w", ErrNotMade))
-	case q.pd.dev != r.dev:
-		return r.fail(op, fmt.Errorf("the queue pair: %w", ErrForeign))
-	}
-	if err := r.answer(); err != nil {
-		return r.fail(op, err)
-	}
-	defer r.release()
-	s, err := q.beginStartup(ctx, p)
-	if err != nil {
-		r.dev.stats.failed.Add(1)
-		_ = r.req.Close() // err says why
-		r.forget()
-		return r.fail(op, err)
-	}
-	defer s.end()
-	s.stream = r.stream
-	conn, err := r.req.Accept(s.ctx, s.cfg)
-	if err == nil {
-		err = s.bind(conn)
-	}
-	if err != nil {
-		r.dev.stats.failed.Add(1)
-		return r.fail(op, s.why(err))
-	}
-	r.dev.stats.accepted.Add(1)
-	return nil
-}
-
-// Reject answers the request with a Reply that rejects, with private data that
-// tells the peer's ULP the reason. The connection stays open until the peer has
-// closed it, for at most the device's CloseTimeout.
-func (r *ConnRequest) Reject(ctx context.Context, privateData []byte) error {
-	const op = "reject"
-	if !r.made() {
-		return notMade(op, "request")
-	}
-	if ctx == nil {
-		return r.fail(op, ErrNoContext)
-	}
-	if err := r.answer(); err != nil {
-		return r.fail(op, err)
-	}
-	if err := r.req.Reject(ctx, privateData); err != nil {
-		_ = r.req.Close() // err says why
-		r.forget()
-		r.release()
-		return r.fail(op, err)
-	}
-	r.dev.stats.rejected.Add(1)
-	go r.linger() // release counts it
-	return nil
-}
-
-// linger waits until the peer has closed a connection that was rejected, "leaving
-// the TCP connection open" (RFC 5044 §7.1.2 rule 2). An Initiator that finds the
-// Reply and the end of the connection at the same time may look only at the
-// latter, as Linux siw does, and never tell its ULP the reason.
-func (r *ConnRequest) linger() {
-	defer r.release()
-	c := r.req.NetConn()
-	stop := context.AfterFunc(r.dev.ctx, func() { _ = c.Close() })
-	defer stop()
-	_ = c.SetReadDeadline(time.Now().Add(r.dev.cfg.CloseTimeout))
-	n, err := io.Copy(io.Discard, c)
-	_ = c.Close() // it has served its purpose
-	if r.stream != nil {
-		r.stream.Close(err != nil || n > 0)
-	}
-}
-
-// Close drops the request without an answer.
-func (r *ConnRequest) Close() error {
-	if !r.made() {
-		return notMade("close", "request")
-	}
-	if r.answer() != nil {
-		return nil
-	}
-	defer r.release()
-	r.forget()
-	if err := r.req.Close(); err != nil {
-		return r.fail("close", err)
 	}
 	return nil
 }

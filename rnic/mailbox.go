@@ -32,6 +32,22 @@ func (m *mailbox[T]) put(v T) {
 		m.pop()
 		m.dropped++
 	}
+	m.add(v)
+}
+
+// offer is put that adds nothing if the mailbox is full.
+func (m *mailbox[T]) offer(v T) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || m.limit > 0 && len(m.queue) == m.limit {
+		return false
+	}
+	m.add(v)
+	return true
+}
+
+// add adds an entry and tells those who wait. The caller holds mu.
+func (m *mailbox[T]) add(v T) {
 	m.queue = append(m.queue, v)
 	if m.changed != nil {
 		close(m.changed)

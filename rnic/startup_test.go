@@ -241,7 +241,9 @@ func TestStartupsThatComeToNothingAreRecorded(t *testing.T) {
 			func(r *rnic.ConnRequest) error { return r.Close() },
 			func(r *rnic.ConnRequest) error { return r.Reject(w.Context(), nil) },
 			func(r *rnic.ConnRequest) error {
-				if r.Reject(w.Context(), make([]byte, 1000)) == nil {
+				ctx, cancel := context.WithCancel(w.Context())
+				cancel()
+				if r.Reject(ctx, nil) == nil {
 					return errors.New("it was rejected")
 				}
 				return nil
