@@ -19,7 +19,7 @@ func adviseDial(err error, address, source string, timeout time.Duration) error 
 	case errors.As(err, &unresolved):
 		return adviseName(unresolved)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nobody listens at %s (%w): start `rping -s -p %s` there first, or give the port with -p", address, syscall.ECONNREFUSED, port)
+		return fmt.Errorf("nobody listens at %s (%w): start `urnic rping -s -p %s` there first, or give the port with -p", address, syscall.ECONNREFUSED, port)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return fmt.Errorf("no way leads to %s: check the address and this machine's routes: %w", address, err)
 	case source != "" && errors.Is(err, syscall.EADDRNOTAVAIL):

@@ -78,7 +78,7 @@ func newDissectCommand() *cobra.Command {
   urnic dissect --segments --json capture.pcap    every FPDU, for programs
   urnic dissect --summary *.pcap.gz               one table for many files
   urnic dissect --strict --summary capture.pcap   exit status 1 if a rule is broken
-  tcpdump -i eth0 -w - tcp | urnic dissect -      live`,
+  tcpdump -U -i eth0 -w - tcp | urnic dissect -   live`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("no capture to dissect: give FILE..., or - for standard input")
@@ -168,7 +168,7 @@ func (o *dissectOptions) progress(files []string, stdout, stderr io.Writer) *pro
 
 // dissectFile dissects one file, or standard input for "-". The result is nil
 // if the file is no capture.
-func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Reader, w io.Writer, p *progress) (*dissect.Result, error) {
+func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Reader, w *bufio.Writer, p *progress) (*dissect.Result, error) {
 	in := stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -191,6 +191,10 @@ func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Re
 		h = dissect.Ladder(w, o.Options)
 	default:
 		h = dissect.Text(w, o.Options)
+	}
+	if name == "-" && h != nil { // somebody may watch what comes
+		write := h
+		h = func(e *dissect.Event) error { return errors.Join(write(e), w.Flush()) }
 	}
 	return dissect.Analyze(ctx, r, h)
 }

@@ -65,6 +65,25 @@ func TestDissectReadsStandardInput(t *testing.T) {
 	}
 }
 
+func TestDissectOfStandardInputIsLive(t *testing.T) {
+	b := plain(t, "rping-crc")
+	in, feed := io.Pipe()
+	var out, errOut output
+	done := make(chan int)
+	go func() { done <- run(t.Context(), []string{"dissect", "-"}, in, &out, &errOut) }()
+	if _, err := feed.Write(b[:len(b)/2]); err != nil {
+		t.Fatal(err)
+	}
+	out.wait(t, "RDMA Read Request") // before there is more
+	if _, err := feed.Write(b[len(b)/2:]); err != nil {
+		t.Fatal(err)
+	}
+	feed.Close()
+	if status := <-done; status != 0 || errOut.String() != "" {
+		t.Errorf("status %d, stderr %q", status, errOut.String())
+	}
+}
+
 func TestDissectReadsSeveralFiles(t *testing.T) {
 	status, out, errOut := urnic(t, nil, "dissect", "--summary", "--json", golden+"ucmatose.pcap.gz", golden+"reject.pcap.gz")
 	var got struct {

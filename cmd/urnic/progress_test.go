@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"strings"
@@ -161,7 +162,7 @@ func TestDissectShowsTheOctetsItHasRead(t *testing.T) {
 		t.Fatal("no progress is shown of a summary")
 	}
 	defer p.end()
-	if _, err := dissectFile(t.Context(), o, file, nil, &stdout, p); err != nil {
+	if _, err := dissectFile(t.Context(), o, file, nil, bufio.NewWriter(&stdout), p); err != nil {
 		t.Fatal(err)
 	}
 	if size := p.bar.GetMax64() / 2; p.done != size || size == 0 {

@@ -464,7 +464,7 @@ func TestRpingErrors(t *testing.T) {
 		{"-s -p 70000", []string{"-p 70000: say 1 to 65535"}},
 		{"-s -p 0", []string{"-p 0: say 1 to 65535"}},
 		{"-c -a 127.0.0.1 -p -1", []string{"-p -1: say 1 to 65535"}},
-		{"-c -a 127.0.0.1 -p " + free, []string{"nobody listens at 127.0.0.1:" + free, "start `rping -s -p " + free + "` there first"}},
+		{"-c -a 127.0.0.1 -p " + free, []string{"nobody listens at 127.0.0.1:" + free, "start `urnic rping -s -p " + free + "` there first"}},
 		{"-c -a nobody.invalid", []string{`there is no address for the name "nobody.invalid"`, "give an IP address with -a"}},
 		{"-s -a nobody.invalid", []string{`there is no address for the name "nobody.invalid"`}},
 		{"-c -a 127.0.0.1:7174", []string{"give the port with -p: -a 127.0.0.1 -p 7174"}},
