@@ -34,7 +34,7 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 
 .PHONY: lint
 lint: ## format, vet, lint, and check go.mod
-	@diff=$$($(TOOL) golangci-lint fmt --diff) && test -z "$$diff" || { echo "$$diff"; echo "not formatted: golangci-lint fmt"; exit 1; }
+	test -z "$$($(TOOL) golangci-lint fmt --diff 2>&1)" || { $(TOOL) golangci-lint fmt --diff; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) golangci-lint run
 	$(GO) fix -diff ./...
@@ -47,7 +47,7 @@ vuln: ## look for known vulnerabilities
 
 .PHONY: cross
 cross: ## build and vet for the other systems
-	@for t in linux/arm64 darwin/arm64 darwin/amd64 windows/amd64; do \
+	@for t in linux/arm64 linux/386 darwin/arm64 darwin/amd64 windows/amd64; do \
 		echo "$$t"; GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... && GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./... || exit 1; \
 	done
 

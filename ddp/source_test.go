@@ -290,8 +290,8 @@ func TestMessageOf4GiBIsRefused(t *testing.T) {
 		}
 		m.Length, m.Payload = 1<<32-1, l
 		send(t, &src, &m)
-		fit := 1<<20 - headerLen
-		if want := (1<<32 - 1 + fit - 1) / fit; l.next != 1<<32-1 || !l.last || l.segments != want {
+		fit := uint64(1<<20 - headerLen)
+		if want := (1<<32 - 1 + fit - 1) / fit; l.next != 1<<32-1 || !l.last || uint64(l.segments) != want {
 			t.Errorf("the longest message went as %d octets in %d segments (last: %v); want %d segments", l.next, l.segments, l.last, want)
 		}
 		if !m.Tagged && m.MSN() != 1 {

@@ -64,7 +64,7 @@ func TestMemoryThatGoDoesNotOwnIsRegisteredByAddress(t *testing.T) {
 func TestMessageThatIsTooLongIsRefused(t *testing.T) {
 	l := newLab(t, rnic.Config{})
 	p := l.domain()
-	mem, err := unix.Mmap(-1, 0, 3<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE) // which nobody touches
+	mem, err := unix.Mmap(-1, 0, 1<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE) // which nobody touches
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,12 +78,13 @@ func TestMessageThatIsTooLongIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := l.qp(p, rnic.QPAttr{})
-	long := []rnic.SGE{mr.SGE(0, 3<<30), mr.SGE(0, 1<<30)} // one octet too many
+	all := mr.SGE(0, len(mem))
+	long := []rnic.SGE{all, all, all, all} // one octet too many
 	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite} {
 		wantRefused(t, op.String(), q.PostSend(rnic.SendWR{Op: op, SGL: long}), nil, "4294967296 octets")
 	}
 	wantRefused(t, "receive", q.PostRecv(rnic.RecvWR{SGL: long}), nil, "4294967296 octets")
-	long[1].Length--
+	long[3].Length--
 	if err := q.PostSend(rnic.SendWR{Op: rnic.OpSend, SGL: long}); err != nil {
 		t.Errorf("the longest message: %v", err)
 	}
