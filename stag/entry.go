@@ -1,6 +1,7 @@
 package stag
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"urnic/pd"
@@ -21,6 +22,10 @@ const (
 // Whoever uses the memory holds a count on refs; the fields under "while
 // valid" may be read only with such a count, and are changed only while there
 // is none and none can be had.
+//
+// Bind, FastRegister, Invalidate and Deregister wait for each other by turn, so
+// that none of them meets an entry that waits for its pins on behalf of another
+// one. Who holds a pin must not call them: they wait for it.
 type Entry struct {
 	table  *Table
 	index  uint32
@@ -31,7 +36,9 @@ type Entry struct {
 	refs    atomic.Int64  // pins held; plus revoked while the entry is not valid
 	drained chan struct{} // told when refs comes down to revoked
 
-	// Under table.mu.
+	turn sync.Mutex // of who changes the state; taken before table.mu, held while waiting for pins
+
+	// Under table.mu; state changes under turn as well.
 	state   state
 	lastKey uint8  // of the last STag that was valid
 	windows int    // bound to this region
@@ -54,7 +61,7 @@ type state uint8
 const (
 	invalid  state = iota
 	valid          // refs >= 0
-	revoking       // waiting for the pins
+	revoking       // waiting for the pins, with table.mu open
 	gone           // taken out of the table
 )
 

@@ -116,6 +116,8 @@ func (e *Entry) FastRegister(m Memory, key uint8) error {
 	if err := m.check(); err != nil {
 		return err
 	}
+	e.turn.Lock()
+	defer e.turn.Unlock()
 	e.table.mu.Lock()
 	defer e.table.mu.Unlock()
 	fail := func(rule, reason string) error {
@@ -137,8 +139,8 @@ func (e *Entry) FastRegister(m Memory, key uint8) error {
 
 // Invalidate closes the memory of a valid region or window; the entry can be
 // made valid again. When it returns, nothing is placed through the STag any
-// more. s must be the STag that is valid now. It returns a *RegisterError if it
-// is not, or if windows are bound to the region.
+// more. s must be the STag that is valid now. It returns an *AccessError if it
+// is not, a *RegisterError if windows are bound to the region.
 func (t *Table) Invalidate(s STag, by Scope) error {
 	return t.invalidate(s, by, 0)
 }
@@ -152,18 +154,20 @@ func (t *Table) RemoteInvalidate(s STag, by Scope) error {
 }
 
 func (t *Table) invalidate(s STag, by Scope, need Access) error {
-	t.mu.Lock()
 	e := t.index.find(s.Index())
-	if e == nil || e.state != valid || e.key != s.Key() {
-		t.mu.Unlock()
-		return &AccessError{Violation: InvalidSTag, STag: s, Wanted: need}
+	if e == nil {
+		return violation(InvalidSTag, s, need, 0, 0)
+	}
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.state != valid || e.key != s.Key() {
+		return violation(InvalidSTag, s, need, 0, 0)
 	}
 	if err := e.mayInvalidate(s, by, need); err != nil {
-		t.mu.Unlock()
 		return err
 	}
-	e.state = revoking
-	t.mu.Unlock()
 	e.close()
 	return nil
 }
@@ -183,11 +187,13 @@ func (e *Entry) mayInvalidate(s STag, by Scope, need Access) error {
 	return nil
 }
 
-// close finishes what set the state to revoking.
+// close ends the validity of an entry. The caller holds turn and mu; mu is open
+// while close waits for the pins.
 func (e *Entry) close() {
+	e.state = revoking
+	e.table.mu.Unlock()
 	e.revoke()
 	e.table.mu.Lock()
-	defer e.table.mu.Unlock()
 	e.clear()
 }
 
@@ -203,30 +209,23 @@ func (e *Entry) clear() {
 
 // Deregister takes the entry out of the table for good. When it returns,
 // nothing is placed through its STag any more. It returns a *RegisterError if
-// windows are bound to the region or another call is invalidating it, and nil
-// if the entry is gone already.
+// windows are bound to the region, and nil if the entry is gone already.
 func (e *Entry) Deregister() error {
+	e.turn.Lock()
+	defer e.turn.Unlock()
 	t := e.table
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch {
 	case e.state == gone:
-		t.mu.Unlock()
 		return nil
 	case e.windows > 0:
-		t.mu.Unlock()
 		return &RegisterError{Rule: "region in use", Reason: "memory windows are bound to it", STag: Make(e.index, e.lastKey)}
-	case e.state == revoking:
-		t.mu.Unlock()
-		return &RegisterError{Rule: "region in use", Reason: "it is being invalidated: try again", STag: Make(e.index, e.lastKey)}
 	case e.state == valid:
-		e.state = revoking
-		t.mu.Unlock()
 		e.close()
-		t.mu.Lock()
 	}
 	e.state = gone
 	t.index.remove(e)
-	t.mu.Unlock()
 	e.domain.Release(pd.MemoryOctets, e.maxLen)
 	e.domain.Release(e.kind.resource(), 1)
 	return nil

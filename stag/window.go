@@ -16,23 +16,20 @@ type Binding struct {
 // to the stream that binds it. It returns a *RegisterError if window, region,
 // range, rights or key don't allow it.
 func (e *Entry) Bind(b Binding) (STag, error) {
+	e.turn.Lock()
+	defer e.turn.Unlock()
 	t := e.table
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err := e.mayBind(b); err != nil {
-		t.mu.Unlock()
 		return 0, err
 	}
-	if e.state == valid { // type 1 only
-		e.state = revoking
-		t.mu.Unlock()
-		e.close()
-		t.mu.Lock()
-		if err := e.mayBind(b); err != nil { // the lock was open meanwhile
-			t.mu.Unlock()
-			return 0, err
-		}
+	if b.Len != 0 {
+		b.Region.windows++ // now, so that the region stays valid while the lock is open
 	}
-	defer t.mu.Unlock()
+	if e.state == valid { // type 1 only
+		e.close()
+	}
 	if b.Len == 0 {
 		return Make(e.index, e.lastKey), nil
 	}
@@ -43,13 +40,12 @@ func (e *Entry) Bind(b Binding) (STag, error) {
 	r := b.Region
 	off := b.Base - r.base
 	e.region = r
-	r.windows++
 	e.validate(Memory{Mem: r.mem[off : off+b.Len : off+b.Len], Base: b.Base, Access: b.Access, Stream: stream}, key)
 	return Make(e.index, key), nil
 }
 
-// mayBind checks a binding under mu. The region can't cease to be valid
-// meanwhile, as that takes mu too.
+// mayBind checks a binding under turn and mu. The region can't cease to be
+// valid meanwhile, as that takes mu too.
 func (e *Entry) mayBind(b Binding) error {
 	fail := func(rule, reason string) error {
 		return &RegisterError{Rule: rule, Reason: reason, STag: Make(e.index, e.lastKey)}
@@ -58,8 +54,8 @@ func (e *Entry) mayBind(b Binding) error {
 	switch {
 	case e.kind == Region:
 		return fail("invalid window", "a memory region can't be bound")
-	case e.state == gone || e.state == revoking:
-		return fail("invalid window", "it is being given up")
+	case e.state == gone:
+		return fail("invalid window", "it has been deallocated")
 	case e.domain != b.By.Domain:
 		return fail("protection domain", "window and stream belong to different ones")
 	case e.kind == Window2 && e.state != invalid:
