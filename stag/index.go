@@ -72,16 +72,19 @@ func (*index) put(slots []atomic.Pointer[Entry], e *Entry) {
 	slots[at].Store(e)
 }
 
+// remove takes an entry out, if it is there.
 func (x *index) remove(e *Entry) {
+	if x.find(e.index) != e {
+		return
+	}
 	slots := *x.slots.Load()
 	mask := uint32(len(slots) - 1)
-	for at := e.index & mask; ; at = (at + 1) & mask {
-		if slots[at].Load() == e {
-			slots[at].Store(removed)
-			x.live--
-			return
-		}
+	at := e.index & mask
+	for slots[at].Load() != e {
+		at = (at + 1) & mask
 	}
+	slots[at].Store(removed)
+	x.live--
 }
 
 // draw returns a random index that is not in use (RFC 5040 §8.1.1 rule 8).
