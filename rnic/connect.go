@@ -18,9 +18,10 @@ import (
 // When it returns nil, the peer has accepted; its private data are in Params.
 //
 // It returns an *OpError that wraps what went wrong: a *StateError, a
-// *pd.LimitError, an error of the network, of MPA (a *mpa.RejectedError if the
-// peer rejected), or the context's. The queue pair is idle then, unless it was
-// aborted or closed meanwhile.
+// *pd.LimitError, ErrOverflow of a completion queue, an error of the network, of
+// MPA (a *mpa.RejectedError if the peer rejected), or the context's. The queue
+// pair is idle then, unless it was aborted or closed meanwhile, or a completion
+// queue of it has overflowed.
 func (q *QP) Connect(ctx context.Context, address string, p ConnParam) error {
 	op := "connect to " + address
 	if !q.made() {
@@ -101,6 +102,9 @@ func (q *QP) beginStartup(ctx context.Context, p ConnParam) (*startup, error) {
 		return nil, ErrClosed
 	case q.state != Idle || q.starting != nil:
 		return nil, fmt.Errorf("%w (%w)", ErrNotIdle, &StateError{State: q.state, Err: q.err})
+	}
+	if err := q.join(); err != nil {
+		return nil, err
 	}
 	// Read queues are each stream's own (RFC 5040 §8.1.2 rule 7), and counted.
 	for _, a := range []amount{{pd.InboundReads, uint64(cfg.IRD)}, {pd.OutboundReads, uint64(cfg.ORD)}} {

@@ -100,6 +100,9 @@ func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*li
 	if q.closed {
 		return nil, ErrClosed
 	}
+	if err := q.join(); err != nil { // a completion queue that fails from now on finds the stream
+		return nil, err
+	}
 	if q.link != nil { // a stream before this one was closed gracefully
 		q.ended.Add(q.link.rdmap.Stats())
 	}

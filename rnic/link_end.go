@@ -34,14 +34,29 @@ func (l *link) terminating(e *rdmap.Error, event EventType) {
 	l.kick()
 }
 
-// catastrophe ends the stream because something of the queue pair's own has
-// failed, such as a completion queue.
-func (q *QP) catastrophe(why error) {
-	q.mu.Lock()
-	l := q.link
-	q.mu.Unlock()
-	if l != nil {
-		l.terminating(&rdmap.Error{Code: rdmap.CodeStreamCatastrophic, Clause: "RFC 5040 §4.8", Err: why}, EventCatastrophic)
+// catastrophe ends the queue pair, with its stream if it has one, because
+// something of its own has failed, such as a completion queue.
+func (q *QP) catastrophe(e *rdmap.Error) {
+	for {
+		q.mu.Lock()
+		l, state := q.link, q.state
+		q.mu.Unlock()
+		switch state {
+		case RTS:
+			l.terminating(e, EventCatastrophic) // if it is not closing by now
+			continue
+		case Closing:
+			l.reset(e, EventCatastrophic) // if it is not closed by now
+		case Idle:
+		default:
+			return
+		}
+		q.pd.dev.wg.Go(func() { // a start-up may take a while to end
+			if q.end(e.Err) {
+				q.pd.dev.report(Event{Type: EventCatastrophic, QP: q, Err: e.Err})
+			}
+		})
+		return
 	}
 }
 

@@ -181,7 +181,7 @@ func (l *link) Completed(o *rdmap.Operation) error {
 	w.state = done
 	s.reads--
 	if !s.complete(l.accepted.Load()) {
-		return &rdmap.Error{Code: rdmap.CodeStreamCatastrophic, Clause: "RFC 5040 §8.1.1", Err: l.qp.sendCQ.fail("complete", ErrOverflow)}
+		return l.qp.sendCQ.noPlace()
 	}
 	return nil
 }

@@ -222,7 +222,9 @@ func (l *link) complete() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.queue.n
-	s.complete(accepted) // an overflow is the completion queue's affair
+	if !s.complete(accepted) && l.fault == nil {
+		l.fault = l.qp.sendCQ.noPlace()
+	}
 	return s.queue.n < before
 }
 
@@ -256,7 +258,10 @@ func (l *link) Next() *rdmap.Operation {
 				return nil
 			}
 			w.state = done
-			s.complete(l.accepted.Load())
+			if !s.complete(l.accepted.Load()) {
+				l.fault = l.qp.sendCQ.noPlace()
+				return nil
+			}
 			continue
 		case w.op.isRead() && l.params.ORD == 0:
 			s.begun++

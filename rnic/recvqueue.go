@@ -178,7 +178,7 @@ func (q *QP) finishRecv(w *recvWQE, wc WC) error {
 		if e.held != nil {
 			e.held.Add(-1)
 		}
-		return &rdmap.Error{Code: rdmap.CodeStreamCatastrophic, Clause: "RFC 5040 §8.1.1", Err: q.recvCQ.fail("complete", ErrOverflow)}
+		return q.recvCQ.noPlace()
 	}
 	return nil
 }
