@@ -42,9 +42,8 @@ type Conn struct {
 	cause     atomic.Pointer[Error] // why we aborted by ourselves
 }
 
-// newConn enters full operation on a stream whose start-up is over. early is
-// what came behind the Reply.
-func newConn(conn net.Conn, cfg *Config, p Params, early []byte) *Conn {
+// newConn enters full operation on a stream whose start-up is over.
+func newConn(conn net.Conn, cfg *Config, p Params) *Conn {
 	c := &Conn{
 		netConn: conn, stream: sockio.New(conn), params: p, recorder: cfg.Recorder,
 		fixedMULPDU: cfg.MULPDU, emss: cfg.EMSS,
@@ -56,7 +55,7 @@ func newConn(conn net.Conn, cfg *Config, p Params, early []byte) *Conn {
 	if c.emss == 0 {
 		c.emss = DefaultEMSS
 	}
-	c.in.init(early)
+	c.in.init()
 	c.measure()
 	switch {
 	case p.Role == Initiator && cfg.Settle > 0:

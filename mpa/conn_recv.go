@@ -18,7 +18,6 @@ type intake struct {
 	buf   *[intakeSize]byte // or nil
 	n     int               // octets in buf, an FPDU beginning at its front
 	stash []byte            // takes their place while there is no buf
-	fresh bool              // buf holds octets that nobody has looked at
 
 	order uint64 // of the next ULPDU
 	err   error  // after which nothing is passed on any more
@@ -27,7 +26,7 @@ type intake struct {
 	unget func()
 }
 
-func (in *intake) init(early []byte) {
+func (in *intake) init() {
 	in.get = func() []byte {
 		in.buf = intakes.Get().(*[intakeSize]byte)
 		in.n = copy(in.buf[:], in.stash)
@@ -36,10 +35,6 @@ func (in *intake) init(early []byte) {
 	in.unget = func() {
 		intakes.Put(in.buf)
 		in.buf = nil
-	}
-	if len(early) > 0 {
-		in.n += copy(in.get(), early)
-		in.fresh = true
 	}
 }
 
@@ -64,12 +59,9 @@ func (in *intake) park() {
 func (c *Conn) Receive(place func(ulpdu []byte, order uint64)) error {
 	in := &c.in
 	for in.err == nil {
-		if !in.fresh {
-			if in.err = c.fill(); in.err != nil {
-				break
-			}
+		if in.err = c.fill(); in.err != nil {
+			break
 		}
-		in.fresh = false
 		before := in.order
 		if in.err = c.deframe(place); in.order > before {
 			return in.err

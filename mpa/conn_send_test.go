@@ -365,7 +365,7 @@ func TestPartialWritesAtEveryBoundary(t *testing.T) {
 			rec := new(tape)
 			for _, cfg := range []Config{{Revision: 1}, {Revision: 1, Recorder: rec}} {
 				s := &stingy{Conn: conn, take: take}
-				c := newConn(s, &cfg, Params{Role: Initiator, Revision: 1, CRC: true}, nil)
+				c := newConn(s, &cfg, Params{Role: Initiator, Revision: 1, CRC: true})
 				var posted uint64
 				next := 0
 				out := &Framer{CRC: true}

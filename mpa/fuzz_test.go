@@ -101,6 +101,9 @@ func fuzzInitiator(t *testing.T, octets []byte, seed uint64, cfg Config) {
 		if octets[16]&0x20 == 0 || s.ended != 0 { // a rejection without R, or the stream is closed
 			t.Fatalf("%x: %v", octets, err)
 		}
+		if left, _ := io.ReadAll(s); !bytes.Equal(left, rest) {
+			t.Fatalf("%x leaves %x to the ULP; want %x", octets, left, rest)
+		}
 		return
 	case c == nil:
 		if err == nil || s.ended == 0 {
@@ -251,19 +254,18 @@ func FuzzConnReceive(f *testing.F) {
 	for _, crc := range []bool{false, true} {
 		for _, markers := range []bool{false, true} {
 			_, stream := fpduStream(5, crc, markers, 5, 900)
-			f.Add(stream, uint64(0), uint16(0), crc, markers)
-			f.Add(stream, uint64(1), uint16(17), crc, markers)
-			f.Add(stream[:len(stream)-3], uint64(2), uint16(513), crc, markers)
+			f.Add(stream, uint64(0), crc, markers)
+			f.Add(stream, uint64(1), crc, markers)
+			f.Add(stream[:len(stream)-3], uint64(2), crc, markers)
 			bad := bytes.Clone(stream)
 			bad[len(bad)/2] ^= 1
-			f.Add(bad, uint64(3), uint16(0), crc, markers)
+			f.Add(bad, uint64(3), crc, markers)
 		}
 	}
-	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0}, uint64(4), uint16(3), false, false) // empty ULPDUs
-	f.Fuzz(func(t *testing.T, stream []byte, seed uint64, early uint16, crc, markers bool) {
-		k := min(int(early), len(stream), MaxPrivateData+1) // no more comes with a Reply
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0}, uint64(4), false, false) // empty ULPDUs
+	f.Fuzz(func(t *testing.T, stream []byte, seed uint64, crc, markers bool) {
 		p := Params{Role: Initiator, Revision: 1, CRC: crc, RecvMarkers: markers}
-		c := newConn(newScript(stream[k:], seed), &Config{}, p, stream[:k])
+		c := newConn(newScript(stream, seed), &Config{}, p)
 		defer c.Close()
 		sameAsReference(t, c, stream, crc, markers)
 	})

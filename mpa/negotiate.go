@@ -252,7 +252,8 @@ func (c *Config) completeRTR(e Enhanced, p *Params) error {
 }
 
 // A RejectedError says that the Responder rejected the connection. The TCP
-// connection is still open and belongs to the caller (RFC 5044 §7.1.2 rule 3).
+// connection is still open and belongs to the caller (RFC 5044 §7.1.2 rule 3),
+// who can read all that follows the Reply.
 type RejectedError struct {
 	PrivateData []byte // the Responder's reason, as its ULP gave it
 	Enhanced    bool

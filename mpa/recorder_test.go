@@ -104,7 +104,7 @@ func TestRecorderSeesWhatIsWrong(t *testing.T) {
 		say  []byte
 		end  bool
 	}{
-		{"garbage", []byte("HTTP/1.1 400 Bad Request\r\n"), false},
+		{"garbage", []byte("220 example.org\r\n"), false},
 		{"the end in a Reply", frame(repKey, 0x40, 1)[:19], true},
 		{"a rejection", frame(repKey, 0x60, 1), false},
 		{"another revision", frame(repKey, 0x40, 7), false},

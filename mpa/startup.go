@@ -2,6 +2,7 @@ package mpa
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ func initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
 	if err := s.send(&req); err != nil {
 		return nil, s.why(ctx, "sending the Request", err)
 	}
-	rep, err := s.receive()
+	rep, err := s.receive(Initiator)
 	if err != nil {
 		return nil, s.why(ctx, "waiting for the Reply", err)
 	}
@@ -50,7 +51,7 @@ func initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
 	if err != nil && !owesTerminate(err) {
 		return nil, err
 	}
-	return newConn(conn, &cfg, p, s.rest()), err
+	return newConn(conn, &cfg, p), err
 }
 
 // owesTerminate says whether the Responder must be told why the Initiator does
@@ -88,7 +89,7 @@ func receiveRequest(ctx context.Context, conn net.Conn, cfg Config) (*Request, e
 	}
 	r := &Request{cfg: cfg, s: startup{conn: conn, recorder: cfg.Recorder}}
 	defer r.s.limit(ctx, orDefault(cfg.RequestTimeout, DefaultRequestTimeout))()
-	f, err := r.s.receive()
+	f, err := r.s.receive(Responder)
 	if err != nil {
 		return nil, r.s.why(ctx, "waiting for the Request", err)
 	}
@@ -146,7 +147,7 @@ func (r *Request) accept(ctx context.Context, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConn(r.s.conn, &cfg, p, nil), nil
+	return newConn(r.s.conn, &cfg, p), nil
 }
 
 // Reject answers the Request with a Reply that rejects, and leaves the TCP
@@ -225,12 +226,18 @@ func (s *startup) send(f *Frame) error {
 	return nil
 }
 
-// receive reads one frame. It may have read more, which rest returns.
-func (s *startup) receive() (Frame, error) {
+// receive reads one frame. An Initiator reads no octet beyond it: that is for
+// full operation, or for the ULP if the Reply rejects, "leaving the TCP connection
+// open" (RFC 5044 §7.1.2 rule 3). A Responder may read more, which rest returns.
+func (s *startup) receive(role Role) (Frame, error) {
 	// One octet more than the longest frame, so as to notice what must not follow.
 	s.buf = make([]byte, 0, FrameHeaderLen+MaxPrivateData+1)
+	limit := cap(s.buf)
+	if role == Initiator {
+		limit = FrameHeaderLen
+	}
 	for {
-		n, err := s.conn.Read(s.buf[len(s.buf):cap(s.buf)])
+		n, err := s.conn.Read(s.buf[len(s.buf):limit])
 		s.buf = s.buf[:len(s.buf)+n]
 		f, taken, perr := ParseFrame(s.buf)
 		if !errors.Is(perr, ErrIncomplete) {
@@ -244,6 +251,9 @@ func (s *startup) receive() (Frame, error) {
 				err = io.ErrUnexpectedEOF
 			}
 			return Frame{}, lost(err)
+		}
+		if len(s.buf) == limit { // the header of a Reply, which ParseFrame has found good
+			limit += int(binary.BigEndian.Uint16(s.buf[FrameHeaderLen-2:]))
 		}
 	}
 }

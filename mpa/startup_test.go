@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -290,6 +291,41 @@ func TestRejectionLeavesTCPOpen(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestOctetsBehindARejectionAreTheULPs(t *testing.T) {
+	for _, tt := range []struct {
+		cfg   Config
+		reply []byte
+	}{
+		{Config{Revision: 1}, frame(repKey, 0x60, 1)},
+		{Config{Revision: 1}, frame(repKey, 0x60, 1, []byte("no")...)},
+		{Config{}, frame(repKey, 0x70, 2, 0, 3, 0, 2, 'n', 'o')},
+		{Config{}, frame(repKey, 0x70, 2, make([]byte, 512)...)},
+	} {
+		stream := join(tt.reply, []byte("streaming mode"))
+		for cut := len(tt.reply); cut <= len(stream); cut++ { // what comes in one piece with the Reply
+			beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
+				req, _ := tt.cfg.request()
+				done := initiates(t.Context(), conn, tt.cfg)
+				p.hears(req.Len())
+				p.says(stream[:cut])
+				if s := <-done; !isRejection(s.err) {
+					t.Fatal(s.err)
+				}
+				p.says(stream[cut:])
+				_ = p.conn.Close()
+				if got, err := io.ReadAll(conn); string(got) != "streaming mode" || err != nil {
+					t.Errorf("%d octets of Reply, %d octets with it: the ULP reads %q, %v", len(tt.reply), cut-len(tt.reply), got, err)
+				}
+			})
+		}
+	}
+}
+
+func isRejection(err error) bool {
+	_, ok := errors.AsType[*RejectedError](err)
+	return ok
 }
 
 func TestRejectionForTooSmallAnIRDReachesBothSides(t *testing.T) {

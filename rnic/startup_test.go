@@ -34,19 +34,25 @@ func (n *hooks) Dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hookedConn{c.(*simnet.Conn), n.call}, nil
+	return &hookedConn{Conn: c.(*simnet.Conn), call: n.call}, nil
 }
 
 // hookedConn tells of what start-up does.
 type hookedConn struct {
 	*simnet.Conn
-	call func(when string)
+	call  func(when string)
+	reply []byte // what there is of it
 }
 
 func (c *hookedConn) Read(b []byte) (int, error) {
-	c.call("before reading the Reply")
+	if len(c.reply) == 0 {
+		c.call("before reading the Reply")
+	}
 	n, err := c.Conn.Read(b)
-	c.call("after reading the Reply")
+	c.reply = append(c.reply, b[:n]...)
+	if _, _, parseErr := mpa.ParseFrame(c.reply); !errors.Is(parseErr, mpa.ErrIncomplete) {
+		c.call("after reading the Reply")
+	}
 	return n, err
 }
 
