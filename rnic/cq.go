@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"urnic/pd"
-	"urnic/rdmap"
 )
 
 // A Notify says which completions fire an armed completion queue.
@@ -25,8 +24,7 @@ const (
 type CQAttr struct {
 	// Entries is how many completions the queue holds; 0 stands for 256. It must
 	// have room for all completions of its work queues that nobody has polled:
-	// a queue that overflows fails, and with it the queue pairs that use it,
-	// with a connection or without, which can't connect any more.
+	// a queue that overflows fails, and with it the queue pairs that use it.
 	Entries int
 	Channel *CompletionChannel // told when the queue fires, if not nil
 	// PD, if not nil, reserves the queue for the queue pairs of this domain, and
@@ -103,11 +101,11 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 	// "The Privileged Resource Manager MUST control the allocation of CQ
 	// entries": RFC 5040 §8.1.2 rule 5.
 	if err := q.Reserve(pd.CompletionQueues, 1); err != nil {
-		return nil, d.fail(op, closedPD(err))
+		return nil, d.fail(op, ofDomain(err))
 	}
 	if err := q.Reserve(pd.CQEntries, uint64(attr.Entries)); err != nil {
 		q.Release(pd.CompletionQueues, 1)
-		return nil, d.fail(op, closedPD(err))
+		return nil, d.fail(op, ofDomain(err))
 	}
 	c := &CQ{
 		dev: d, num: d.lastNum.Add(1), pd: attr.PD, quota: q, channel: attr.Channel,
@@ -197,20 +195,15 @@ func (c *CQ) fire() {
 	}
 }
 
-// overflowed ends the queue pairs that complete here; others are not touched
-// (RFC 5040 §8.1.1 rule 10). One that gets a stream later asks join.
+// overflowed ends the streams that complete here; others are not touched
+// (RFC 5040 §8.1.1 rule 10).
 func (c *CQ) overflowed() {
 	c.dev.report(Event{Type: EventCQOverflow, CQ: c, Err: ErrOverflow})
 	for _, q := range c.dev.list() {
 		if q.sendCQ == c || q.recvCQ == c {
-			q.catastrophe(c.noPlace())
+			q.catastrophe(c.fail("complete", ErrOverflow))
 		}
 	}
-}
-
-// noPlace is the error of a queue pair that can't complete here any more.
-func (c *CQ) noPlace() *rdmap.Error {
-	return &rdmap.Error{Code: rdmap.CodeStreamCatastrophic, Clause: "RFC 5040 §8.1.1", Err: c.fail("complete", ErrOverflow)}
 }
 
 // join says why no work queue can be made to complete here, if that is so. The

@@ -203,7 +203,8 @@ func (m *MR) fail(op string, err error) error {
 }
 
 // Close deregisters the region. When it returns, nothing changes the memory any
-// more through its STag. It returns an *OpError if windows are bound to it.
+// more through its STag. It returns an *OpError that wraps ErrBusy while windows
+// are bound to it.
 func (m *MR) Close() error {
 	if !m.made() {
 		return notMade("deregister", "MR")
@@ -211,7 +212,7 @@ func (m *MR) Close() error {
 	m.closing.Lock()
 	defer m.closing.Unlock()
 	if err := deregister(m.entry); err != nil {
-		return m.fail("deregister", err)
+		return m.fail("deregister", fmt.Errorf("%w: %w", ErrBusy, err))
 	}
 	remove(m.pd.dev, m.pd.dev.regions, closer(m))
 	return nil

@@ -146,11 +146,13 @@ func TestRegionIsHeldByItsWindows(t *testing.T) {
 		rnictest.Want(t, p.A.SendCQ, 0)
 		var refused *stag.RegisterError
 		err := mr.Close()
-		wantRefused(t, "deregister", err, nil, "windows are bound", mr.STag().String())
+		wantRefused(t, "deregister", err, rnic.ErrBusy, "windows are bound", mr.STag().String())
 		if !errors.As(err, &refused) || !mr.Valid() {
 			t.Errorf("%v; valid: %v", err, mr.Valid())
 		}
-		if err := p.A.PD.Close(); !errors.As(err, new(*pd.BusyError)) {
+		err = p.A.PD.Close()
+		wantRefused(t, "domain in use", err, rnic.ErrBusy)
+		if !errors.As(err, new(*pd.BusyError)) {
 			t.Errorf("domain in use: %v", err)
 		}
 		for range 2 {

@@ -54,19 +54,23 @@ func (p *PD) Num() uint32 {
 }
 
 func (p *PD) fail(op string, err error) error {
-	return &OpError{Op: op, Object: fmt.Sprintf("PD %d", p.Num()), Err: closedPD(err)}
+	return &OpError{Op: op, Object: fmt.Sprintf("PD %d", p.Num()), Err: ofDomain(err)}
 }
 
-// closedPD makes the error of a domain that is closed one of this package.
-func closedPD(err error) error {
+// ofDomain makes the error of a domain that is closed, or in use, one of this
+// package.
+func ofDomain(err error) error {
 	if e := (*pd.ClosedError)(nil); errors.As(err, &e) {
 		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	if e := (*pd.BusyError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	return err
 }
 
-// Close gives the domain up. It returns an *OpError that wraps a *pd.BusyError
-// while something belongs to it.
+// Close gives the domain up. It returns an *OpError that wraps ErrBusy and a
+// *pd.BusyError while something belongs to it.
 func (p *PD) Close() error {
 	if !p.made() {
 		return notMade("close", "PD")
