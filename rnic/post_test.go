@@ -312,7 +312,7 @@ func TestMemoryGivenUpAfterPostingIsALocalProtectionError(t *testing.T) {
 }
 
 func TestOutcomesHaveNames(t *testing.T) {
-	for s := rnic.StatusSuccess; s <= rnic.StatusCatastrophic; s++ {
+	for s := rnic.StatusSuccess; s <= rnic.StatusRemoteTermination; s++ {
 		if n := s.String(); n == "" || n == fmt.Sprintf("status %d", s) {
 			t.Errorf("status %d has no name", s)
 		}

@@ -156,7 +156,6 @@ const (
 	StatusBindFailed               // the window could not be bound
 	StatusNoReadResources          // a Read or atomic, but ORD is 0
 	StatusRemoteTermination        // the peer ended the stream because of this request
-	StatusCatastrophic             // the queue pair has failed
 )
 
 var statusNames = [...]string{
@@ -164,7 +163,6 @@ var statusNames = [...]string{
 	StatusBadSTag: "invalid STag", StatusInvalidateFailed: "STag cannot be invalidated",
 	StatusRegisterFailed: "fast registration refused", StatusBindFailed: "bind refused",
 	StatusNoReadResources: "zero RDMA Read resources", StatusRemoteTermination: "remote termination",
-	StatusCatastrophic: "local QP catastrophic error",
 }
 
 // String names the status.
