@@ -3,6 +3,8 @@ package rnic_test
 import (
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -188,4 +190,39 @@ func TestTraceSeesEachMessageOnBothSides(t *testing.T) {
 			t.Errorf("B sent %d messages:\n%q\nA received %d:\n%q", len(s), s, len(r), r)
 		}
 	}, both)
+}
+
+// A queue pair that is being closed is counted once at each moment.
+func TestCountersStayExactWhileQueuePairsClose(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		const pairs = 100
+		var all []*rnic.QP
+		for range pairs {
+			a, b := newQP(t, p.A.Device, p.A.PD, rnic.QPAttr{}), newQP(t, p.B.Device, p.B.PD, rnic.QPAttr{})
+			p.Link(t, a.QP, b.QP)
+			a.Send(t, rnic.SendWR{Op: rnic.OpWrite})
+			all = append(all, a.QP)
+		}
+		synctest.Wait()
+		var closed atomic.Bool
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for over := false; !over; {
+					over = closed.Load()
+					if n := p.A.Device.Counters().Messages.Sent[rdmap.OpWrite].Messages; n != pairs {
+						t.Errorf("%d Writes are counted; want %d", n, pairs)
+						return
+					}
+				}
+			})
+		}
+		for _, q := range all {
+			if err := q.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		closed.Store(true)
+		wg.Wait()
+	})
 }

@@ -3,6 +3,8 @@ package rnic
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -202,11 +204,7 @@ func (d *Device) Close() error {
 func (d *Device) list() []*QP {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	qps := make([]*QP, 0, len(d.qps))
-	for q := range d.qps {
-		qps = append(qps, q)
-	}
-	return qps
+	return slices.Collect(maps.Keys(d.qps))
 }
 
 func closeAll(d *Device, set registry[closer]) []error {
@@ -276,8 +274,7 @@ func (d *Device) Held(r pd.Resource) uint64 {
 type stats struct {
 	connected, accepted, rejected, dropped, failed, lost atomic.Uint64
 
-	mu    sync.Mutex
-	ended rdmap.Stats // of streams that are no more
+	ended rdmap.Stats // of queue pairs that are no more; under the device's mu
 }
 
 // Counters counts what a device has done.
@@ -302,11 +299,22 @@ func (d *Device) Counters() Counters {
 		Connected: s.connected.Load(), Accepted: s.accepted.Load(), Rejected: s.rejected.Load(),
 		Dropped: s.dropped.Load(), Failed: s.failed.Load(), Lost: s.lost.Load(),
 	}
-	s.mu.Lock()
+	d.mu.Lock() // each queue pair is counted once: here or in the list
 	c.Messages = s.ended
-	s.mu.Unlock()
-	for _, q := range d.list() {
+	qps := slices.Collect(maps.Keys(d.qps))
+	d.mu.Unlock()
+	for _, q := range qps {
 		c.Messages.Add(q.Counters())
 	}
 	return c
+}
+
+// retire takes a queue pair that has ended out of the registry, and keeps what it
+// has counted.
+func (d *Device) retire(q *QP) {
+	counted := q.Counters()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stats.ended.Add(counted)
+	delete(d.qps, q)
 }

@@ -71,7 +71,11 @@ func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	q.rq.ring.init(attr.MaxRecvWR)
 	q.sendCQ.users.Add(1)
 	q.recvCQ.users.Add(1)
-	if err := q.join(); err != nil {
+	err := q.sendCQ.join()
+	if err == nil {
+		err = q.recvCQ.join()
+	}
+	if err != nil {
 		q.release()
 		return nil, p.fail(op, err)
 	}
@@ -156,14 +160,6 @@ type amount struct {
 
 func (a *QPAttr) amounts() []amount {
 	return []amount{{pd.QueuePairs, 1}, {pd.SendWRs, uint64(a.MaxSendWR)}, {pd.RecvWRs, uint64(a.MaxRecvWR)}}
-}
-
-// join says why requests can't complete, if that is so.
-func (q *QP) join() error {
-	if err := q.sendCQ.join(); err != nil {
-		return err
-	}
-	return q.recvCQ.join()
 }
 
 func (q *QP) release() {
@@ -268,17 +264,15 @@ func (q *QP) Close() error {
 		q.closed = true
 		q.mu.Unlock()
 		q.end(ErrClosed)
-		q.pd.dev.stats.add(q.Counters())
 		q.release()
-		remove(q.pd.dev, q.pd.dev.qps, q) // last, so that the device waits for it
+		q.pd.dev.retire(q) // last, so that the device waits for it
 	})
 	return nil
 }
 
 // end brings the queue pair to state Error with all requests flushed, whatever
-// it is doing. It reports whether the queue pair was idle at last, so that there
-// was no stream whose end tells why.
-func (q *QP) end(why error) (wasIdle bool) {
+// it is doing.
+func (q *QP) end(why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waitFor := func(done <-chan struct{}) {
@@ -302,14 +296,7 @@ func (q *QP) end(why error) (wasIdle bool) {
 		case q.state == Idle:
 			q.state, q.err = Error, why
 			q.flush() // under mu, so that nothing is posted behind it
-			return true
 		}
-		return false
+		return
 	}
-}
-
-func (s *stats) add(o rdmap.Stats) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended.Add(o)
 }
