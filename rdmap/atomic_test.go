@@ -122,6 +122,20 @@ func TestUnknownAtomicCodeTerminates(t *testing.T) {
 	}
 }
 
+// The wire has four bits for the code: 16 would go out as FetchAdd.
+func TestReservedAtomicCodeIsNotSent(t *testing.T) {
+	for _, code := range []AtomicOp{1, 3, 15, 16, 18, 255} {
+		s, p := withPeer(t, Config{ORD: 1})
+		o := &Operation{Op: OpAtomicRequest, Atomic: AtomicRequest{Op: code}}
+		s.submit(o)
+		p.settle()
+		p.wantBareTerminate(CodeLocalCatastrophic)
+		if !slices.Equal(s.failed, []*Operation{o}) || s.stream.Outstanding() != 0 {
+			t.Errorf("code %d: %d failed, %d outstanding", code, len(s.failed), s.stream.Outstanding())
+		}
+	}
+}
+
 func TestAtomicResponseThatIsNotInTurnTerminates(t *testing.T) {
 	for _, tt := range []struct {
 		name string

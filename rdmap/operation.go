@@ -48,6 +48,8 @@ func (s *Stream) check(o *Operation) error {
 	switch {
 	case !o.Op.Valid() || o.Op == OpReadResponse || o.Op == OpAtomicResponse || o.Op == OpTerminate:
 		return fmt.Errorf("rdmap: %v is no operation of the ULP's", o.Op)
+	case o.Op == OpAtomicRequest && !o.Atomic.Op.Valid():
+		return fmt.Errorf("rdmap: %v (RFC 7306 §5.2.1): ask for FetchAdd or CmpSwap", o.Atomic.Op)
 	case o.isRead() && !s.MayRead():
 		return fmt.Errorf("rdmap: %v beyond the %d that may be outstanding (RFC 5040 §6.1): ask MayRead first", o.Op, s.cfg.ORD)
 	case o.Length > ddp.MaxMessage:
