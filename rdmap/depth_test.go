@@ -1,12 +1,14 @@
 package rdmap
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	"urnic/ddp"
 	"urnic/ddp/ddptest"
+	"urnic/mpa"
 	"urnic/stag"
 )
 
@@ -81,6 +83,30 @@ func TestReadsBeyondORDWait(t *testing.T) {
 		}
 		if want := ops[:min(5, 5*ord)]; s.err != nil || !slices.Equal(s.completed, want) {
 			t.Errorf("ORD %d: %v; completed %d", ord, s.err, len(s.completed))
+		}
+	}
+}
+
+func TestDepthsBeyondWhatCanBeNegotiatedAreCutToIt(t *testing.T) {
+	for depth, want := range map[int]int{math.MinInt: 0, -1: 0, mpa.MaxDepth: mpa.MaxDepth, mpa.MaxDepth + 1: mpa.MaxDepth, math.MaxInt: mpa.MaxDepth} {
+		s, p := withPeer(t, Config{IRD: depth, ORD: depth})
+		if got := s.stream.depths.free(); got != want {
+			t.Errorf("depth %d: room for %d Read Requests; want %d", depth, got, want)
+		}
+		p.send(readRequest(ReadRequest{}))
+		if (s.err == nil) != (want > 0) || s.stream.MayRead() != (want > 0) {
+			t.Errorf("depth %d: a Read Request: %v; MayRead %v", depth, s.err, s.stream.MayRead())
+		}
+		if want == 0 {
+			continue
+		}
+		p.next(OpReadResponse)
+		for range want {
+			s.submit(readOf(1, 2, 3, 4, 0))
+		}
+		p.settle()
+		if s.stream.MayRead() || s.stream.Outstanding() != want {
+			t.Errorf("depth %d: %d Reads are outstanding; want %d", depth, s.stream.Outstanding(), want)
 		}
 	}
 }

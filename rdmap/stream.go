@@ -15,7 +15,8 @@ type Config struct {
 	Scope  stag.Scope  // as whom the stream uses them
 
 	// IRD and ORD are how many Reads and atomics of the peer, and of this side,
-	// may be outstanding (RFC 5040 §6.1).
+	// may be outstanding (RFC 5040 §6.1), 0 to mpa.MaxDepth. What lies outside
+	// counts as the nearest of these.
 	IRD, ORD int
 
 	// SendRTR, if not zero, is the ready-to-receive indication that opens the
@@ -48,7 +49,7 @@ type Stream struct {
 
 // NewStream returns a stream in RDMA mode over an LLP.
 func NewStream(llp ddp.LLP, ulp Handler, cfg Config) *Stream {
-	cfg.IRD, cfg.ORD = max(cfg.IRD, 0), max(cfg.ORD, 0)
+	cfg.IRD, cfg.ORD = min(max(cfg.IRD, 0), mpa.MaxDepth), min(max(cfg.ORD, 0), mpa.MaxDepth)
 	s := &Stream{cfg: cfg, ulp: ulp, llp: lower{LLP: llp}, depths: newDepths(cfg.IRD, cfg.ORD, cfg.SendRTR == mpa.RTRRead)}
 	s.ddp = ddp.NewStream(&s.llp, (*receiver)(s), NumQueues)
 	s.sending.rtr = cfg.SendRTR
