@@ -17,9 +17,14 @@ type Stream struct {
 	place func(segment []byte, order uint64)
 }
 
+// MaxQueues is how many queues of untagged buffers a stream may have. RDMAP has
+// four.
+const MaxQueues = 1 << 16
+
 // NewStream returns a stream with that many queues of untagged buffers in each
-// direction.
+// direction, 0 to MaxQueues. What lies outside counts as the nearest of these.
 func NewStream(llp LLP, ulp Receiver, queues int) *Stream {
+	queues = min(max(queues, 0), MaxQueues)
 	s := &Stream{Source: newSource(llp, queues), sink: newSink(ulp, queues), llp: llp}
 	s.place = s.sink.Segment // made once, so that nothing is allocated per call
 	return s

@@ -293,6 +293,18 @@ func TestOffsetOfAnEmptySegmentIsNotChecked(t *testing.T) {
 
 // Queues are independent: a gap or an open message in one says nothing of
 // another.
+func TestNumberOfQueuesIsKeptInBounds(t *testing.T) {
+	for queues, want := range map[int]int{math.MinInt: 0, -1: 0, 4: 4, MaxQueues: MaxQueues, MaxQueues + 1: MaxQueues, math.MaxInt: MaxQueues} {
+		s := NewStream(nil, nil, queues)
+		if _, err := s.Send(&Message{QN: uint32(want)}); err == nil {
+			t.Errorf("%d queues: a message to queue %d was sent", queues, want)
+		}
+		if len(s.sink.queues) != want || len(s.next) != want {
+			t.Errorf("%d queues asked for: %d and %d; want %d", queues, len(s.sink.queues), len(s.next), want)
+		}
+	}
+}
+
 func TestQueuesCountByThemselves(t *testing.T) {
 	s := newSinkTest(t, newUpper([]int{4, 4}, []int{4, 4}))
 	s.take(
