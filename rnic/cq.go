@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"urnic/pd"
+	"urnic/rdmap"
 )
 
 // A Notify says which completions fire an armed completion queue.
@@ -24,7 +25,8 @@ const (
 type CQAttr struct {
 	// Entries is how many completions the queue holds; 0 stands for 256. It must
 	// have room for all completions of its work queues that nobody has polled:
-	// a queue that overflows fails, and with it the queue pairs that use it.
+	// a queue that overflows fails, and with it the queue pairs that use it,
+	// with a connection or without, which can't connect any more.
 	Entries int
 	Channel *CompletionChannel // told when the queue fires, if not nil
 	// PD, if not nil, reserves the queue for the queue pairs of this domain, and
@@ -195,15 +197,20 @@ func (c *CQ) fire() {
 	}
 }
 
-// overflowed ends the streams that complete here; others are not touched
-// (RFC 5040 §8.1.1 rule 10).
+// overflowed ends the queue pairs that complete here; others are not touched
+// (RFC 5040 §8.1.1 rule 10). One that gets a stream later asks join.
 func (c *CQ) overflowed() {
 	c.dev.report(Event{Type: EventCQOverflow, CQ: c, Err: ErrOverflow})
 	for _, q := range c.dev.list() {
 		if q.sendCQ == c || q.recvCQ == c {
-			q.catastrophe(c.fail("complete", ErrOverflow))
+			q.catastrophe(c.noPlace())
 		}
 	}
+}
+
+// noPlace is the error of a queue pair that can't complete here any more.
+func (c *CQ) noPlace() *rdmap.Error {
+	return &rdmap.Error{Code: rdmap.CodeStreamCatastrophic, Clause: "RFC 5040 §8.1.1", Err: c.fail("complete", ErrOverflow)}
 }
 
 // join says why no work queue can be made to complete here, if that is so. The

@@ -71,11 +71,7 @@ func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	q.rq.ring.init(attr.MaxRecvWR)
 	q.sendCQ.users.Add(1)
 	q.recvCQ.users.Add(1)
-	err := q.sendCQ.join()
-	if err == nil {
-		err = q.recvCQ.join()
-	}
-	if err != nil {
+	if err := q.join(); err != nil {
 		q.release()
 		return nil, p.fail(op, err)
 	}
@@ -160,6 +156,14 @@ type amount struct {
 
 func (a *QPAttr) amounts() []amount {
 	return []amount{{pd.QueuePairs, 1}, {pd.SendWRs, uint64(a.MaxSendWR)}, {pd.RecvWRs, uint64(a.MaxRecvWR)}}
+}
+
+// join says why requests can't complete, if that is so.
+func (q *QP) join() error {
+	if err := q.sendCQ.join(); err != nil {
+		return err
+	}
+	return q.recvCQ.join()
 }
 
 func (q *QP) release() {
@@ -271,8 +275,9 @@ func (q *QP) Close() error {
 }
 
 // end brings the queue pair to state Error with all requests flushed, whatever
-// it is doing.
-func (q *QP) end(why error) {
+// it is doing. It reports whether the queue pair was idle at last, so that there
+// was no stream whose end tells why.
+func (q *QP) end(why error) (wasIdle bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waitFor := func(done <-chan struct{}) {
@@ -296,7 +301,8 @@ func (q *QP) end(why error) {
 		case q.state == Idle:
 			q.state, q.err = Error, why
 			q.flush() // under mu, so that nothing is posted behind it
+			return true
 		}
-		return
+		return false
 	}
 }
