@@ -7,27 +7,28 @@ type Resource uint8
 
 // The resources.
 const (
-	Domains          Resource = iota // protection domains
-	QueuePairs                       // queue pairs, that is streams
-	CompletionQueues                 // completion queues
-	CQEntries                        // entries of all completion queues
-	SharedQueues                     // shared receive queues
-	SendWRs                          // entries of all send queues
-	RecvWRs                          // entries of all receive queues, shared ones too
-	Regions                          // memory regions
-	Windows                          // memory windows
-	MemoryOctets                     // octets of registered memory
-	InboundReads                     // entries of all inbound read request queues (IRD)
-	OutboundReads                    // entries of all outbound read queues (ORD)
-	Listeners                        // listening endpoints
-	HalfOpen                         // connections of peers whose Request is not in yet
+	Domains            Resource = iota // protection domains
+	QueuePairs                         // queue pairs, that is streams
+	CompletionQueues                   // completion queues
+	CQEntries                          // entries of all completion queues
+	CompletionChannels                 // completion channels, each of which can take a file descriptor
+	SharedQueues                       // shared receive queues
+	SendWRs                            // entries of all send queues
+	RecvWRs                            // entries of all receive queues, shared ones too
+	Regions                            // memory regions
+	Windows                            // memory windows
+	MemoryOctets                       // octets of registered memory
+	InboundReads                       // entries of all inbound read request queues (IRD)
+	OutboundReads                      // entries of all outbound read queues (ORD)
+	Listeners                          // listening endpoints
+	HalfOpen                           // connections of peers whose Request is not in yet
 
 	NumResources = int(iota)
 )
 
 var resourceNames = [NumResources]string{
 	Domains: "protection domains", QueuePairs: "queue pairs", CompletionQueues: "completion queues",
-	CQEntries: "completion queue entries", SharedQueues: "shared receive queues",
+	CQEntries: "completion queue entries", CompletionChannels: "completion channels", SharedQueues: "shared receive queues",
 	SendWRs: "send work requests", RecvWRs: "receive work requests",
 	Regions: "memory regions", Windows: "memory windows", MemoryOctets: "octets of registered memory",
 	InboundReads: "inbound reads (IRD)", OutboundReads: "outbound reads (ORD)",
@@ -53,8 +54,8 @@ type Limits [NumResources]uint64
 // open. They let one device serve some ten thousand streams.
 func DefaultLimits() Limits {
 	return Limits{
-		Domains: 4096, QueuePairs: 16384, CompletionQueues: 16384, CQEntries: 1 << 24, SharedQueues: 4096,
-		SendWRs: 1 << 24, RecvWRs: 1 << 24, Regions: 1 << 20, Windows: 1 << 20, MemoryOctets: 1 << 40,
+		Domains: 4096, QueuePairs: 16384, CompletionQueues: 16384, CQEntries: 1 << 24, CompletionChannels: 1024,
+		SharedQueues: 4096, SendWRs: 1 << 24, RecvWRs: 1 << 24, Regions: 1 << 20, Windows: 1 << 20, MemoryOctets: 1 << 40,
 		InboundReads: 1 << 20, OutboundReads: 1 << 20, Listeners: 1024, HalfOpen: 256,
 	}
 }

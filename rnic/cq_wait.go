@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+
+	"urnic/pd"
 )
 
 var errArm = errors.New("say NextCompletion or NextSolicited")
@@ -125,7 +127,8 @@ type CompletionChannel struct {
 }
 
 // CreateCompletionChannel returns a new completion channel, to be named in
-// CQAttr.
+// CQAttr. It returns an *OpError that wraps a *pd.LimitError if there are too
+// many.
 func (d *Device) CreateCompletionChannel() (*CompletionChannel, error) {
 	const op = "create completion channel"
 	if !d.made() {
@@ -135,6 +138,9 @@ func (d *Device) CreateCompletionChannel() (*CompletionChannel, error) {
 		return nil, d.fail(op, err)
 	}
 	defer d.end()
+	if err := d.manager.Reserve(pd.CompletionChannels, 1); err != nil { // RFC 5040 §8.1.2 rule 2
+		return nil, d.fail(op, err)
+	}
 	ch := &CompletionChannel{dev: d, done: make(chan struct{})}
 	put(d, d.channels, closer(ch))
 	return ch, nil
@@ -235,7 +241,9 @@ func (ch *CompletionChannel) Close() error {
 	}
 	close(ch.done)
 	ch.events.discard(func(*CQ) bool { return true })
-	if err := ch.events.close(); err != nil {
+	err := ch.events.close()
+	ch.dev.manager.Release(pd.CompletionChannels, 1)
+	if err != nil {
 		return ch.fail("close", err)
 	}
 	return nil

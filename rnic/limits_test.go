@@ -59,6 +59,7 @@ func takings() []taking {
 		{"its entries", pd.CQEntries, 9, false, func(l lab, _ *rnic.PD) (io.Closer, error) { return l.dev.CreateCQ(rnic.CQAttr{Entries: 9}) }},
 		{"reserved completion queue", pd.CompletionQueues, 1, true, func(l lab, p *rnic.PD) (io.Closer, error) { return l.dev.CreateCQ(rnic.CQAttr{PD: p}) }},
 		{"entries of one", pd.CQEntries, 9, true, func(l lab, p *rnic.PD) (io.Closer, error) { return l.dev.CreateCQ(rnic.CQAttr{PD: p, Entries: 9}) }},
+		{"completion channel", pd.CompletionChannels, 1, false, func(l lab, _ *rnic.PD) (io.Closer, error) { return l.dev.CreateCompletionChannel() }},
 		{"shared receive queue", pd.SharedQueues, 1, true, srq},
 		{"receives of one", pd.RecvWRs, 7, true, srq},
 		{"region", pd.Regions, 1, true, register},
