@@ -34,7 +34,7 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 
 .PHONY: lint
 lint: ## format, vet, lint, and check go.mod
-	test -z "$$($(TOOL) golangci-lint fmt --diff 2>&1)" || { $(TOOL) golangci-lint fmt --diff; exit 1; }
+	@diff=$$($(TOOL) golangci-lint fmt --diff) && test -z "$$diff" || { echo "$$diff"; echo "not formatted: golangci-lint fmt"; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) golangci-lint run
 	$(GO) fix -diff ./...
