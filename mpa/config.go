@@ -62,7 +62,9 @@ type Config struct {
 	Markers bool // ask the peer to send us markers
 
 	// IRD and ORD are the depths wanted: how many RDMA Reads may be in
-	// progress from the peer and to the peer (RFC 6581 §9.1), 0 to MaxDepth.
+	// progress from the peer and to the peer (RFC 6581 §9.1), 0 to MaxDepth. A
+	// Responder with IRD 0 takes a Read as RTR only if the two sides have no other
+	// kind in common; its IRD is 1 then.
 	IRD, ORD uint16
 	// MaxIRD is how far an Initiator can raise IRD if the Responder's ORD
 	// wants it; less than IRD means not at all.

@@ -22,7 +22,8 @@ func TestResponderFitsIRDAndORDToTheRequest(t *testing.T) {
 		{"the most", Config{IRD: MaxDepth, ORD: MaxDepth}, Enhanced{IRD: MaxDepth, ORD: MaxDepth}, MaxDepth, MaxDepth},
 		{"the ULP's depths do not lift the limit", Config{ULPDepths: true, IRD: 8, ORD: 8}, Enhanced{IRD: 3, ORD: 3}, 3, 3},
 		{"room for a Read as RTR", Config{IRD: 4}, Enhanced{PeerToPeer: true, RTR: RTRRead, IRD: 4, ORD: 0}, 1, 0},
-		{"room for a Read as RTR, IRD 0", Config{}, Enhanced{PeerToPeer: true, RTR: RTRAll, IRD: 4, ORD: 0}, 1, 0},
+		{"room for a Read as RTR, IRD 0", Config{}, Enhanced{PeerToPeer: true, RTR: RTRRead, IRD: 4, ORD: 0}, 1, 0},
+		{"no room for one RTR of several, IRD 0", Config{}, Enhanced{PeerToPeer: true, RTR: RTRAll, IRD: 4, ORD: 4}, 0, 0},
 		{"no room for a Write as RTR", Config{IRD: 4}, Enhanced{PeerToPeer: true, RTR: RTRWrite, IRD: 4, ORD: 0}, 0, 0},
 		{"no room for a Read that we do not take", Config{IRD: 4, RTR: RTRSend}, Enhanced{PeerToPeer: true, RTR: RTRSend | RTRRead, ORD: 0}, 0, 0},
 	} {

@@ -124,6 +124,9 @@ func (c *Config) respond(req *Frame, pd []byte) (rep Frame, p Params, err error)
 		if p.RTR = e.RTR & c.rtr(); p.RTR == 0 {
 			p.RTR = c.rtr() // "MUST set at least one … it supports": RFC 6581 §9.2
 		}
+		if c.IRD == 0 && p.RTR != RTRRead {
+			p.RTR &^= RTRRead // it would have no place in the queue
+		}
 		answer.RTR = p.RTR
 	}
 	err = c.respondDepths(e, &p, &answer)
@@ -138,18 +141,15 @@ func (c *Config) respond(req *Frame, pd []byte) (rep Frame, p Params, err error)
 
 // respondDepths settles a Responder's IRD and ORD (RFC 6581 §9.1).
 func (c *Config) respondDepths(e Enhanced, p *Params, answer *Enhanced) error {
+	if e.ORD != DepthNotNegotiated {
+		p.IRD = min(c.IRD, e.ORD)
+	}
+	if p.RTR&RTRRead != 0 {
+		p.IRD = max(p.IRD, 1) // "can be set to 1", for the Read that is the RTR
+	}
+	answer.IRD = p.IRD
 	if e.ORD == DepthNotNegotiated {
 		answer.IRD = DepthNotNegotiated
-	} else {
-		need := e.ORD
-		if p.RTR&RTRRead != 0 {
-			need = max(need, 1) // room for the Read that is the RTR
-		}
-		p.IRD = min(c.IRD, need)
-		if p.IRD == 0 && p.RTR&RTRRead != 0 {
-			p.IRD = 1
-		}
-		answer.IRD = p.IRD
 	}
 	if e.IRD == DepthNotNegotiated {
 		answer.ORD = DepthNotNegotiated

@@ -53,6 +53,43 @@ func TestResponderChoosesFromTheRTRKindsOffered(t *testing.T) {
 	}
 }
 
+// "If the initiator ORD is insufficient to support the selected connection model,
+// the responder IRD MAY be increased": RFC 6581 §9.1.
+func TestReadRTRThatAResponderTakesHasAPlaceInItsQueue(t *testing.T) {
+	for _, offered := range rtrSets {
+		for _, ours := range rtrSets {
+			for _, ird := range []uint16{0, 1, 4} {
+				for _, ord := range []uint16{0, 1, 4, DepthNotNegotiated} {
+					c := Config{RTR: ours, IRD: ird}
+					rep, p, err := c.respond(requestOf(t, Enhanced{PeerToPeer: true, RTR: offered, IRD: 4, ORD: ord}), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					e := enhanced(t, &rep)
+					want := Enhanced{PeerToPeer: true, RTR: offered & ours, IRD: min(ird, ord)}
+					if want.RTR == 0 {
+						want.RTR = ours // the Initiator will say that nothing matches
+					}
+					if ird == 0 && want.RTR != RTRRead {
+						want.RTR &^= RTRRead
+					}
+					if want.RTR&RTRRead != 0 {
+						want.IRD = max(want.IRD, 1)
+					}
+					settled := want.IRD
+					if ord == DepthNotNegotiated {
+						want.IRD = DepthNotNegotiated
+					}
+					if e != want || p.RTR != want.RTR || p.IRD != settled {
+						t.Errorf("offered %v with ORD %d, supports %v with IRD %d: replied %v, settled %v with IRD %d; want %v and IRD %d",
+							offered, ord, ours, ird, e, p.RTR, p.IRD, want, settled)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestInitiatorChoosesOneRTRKindThatBothSupport(t *testing.T) {
 	for _, ours := range rtrSets {
 		for _, theirs := range append(rtrSets, 0) {

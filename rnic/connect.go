@@ -108,16 +108,24 @@ func (q *QP) beginStartup(ctx context.Context, p ConnParam) (*startup, error) {
 	}
 	// Read queues are each stream's own (RFC 5040 §8.1.2 rule 7), and counted.
 	for _, a := range []amount{{pd.InboundReads, uint64(cfg.IRD)}, {pd.OutboundReads, uint64(cfg.ORD)}} {
-		if err := q.pd.domain.Reserve(a.resource, a.n); err != nil {
+		if err := s.hold(a.resource, a.n); err != nil {
 			s.release()
 			return nil, err
 		}
-		s.held = append(s.held, a)
 	}
 	q.starting = s
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.detach = context.AfterFunc(d.ctx, func() { s.cancel(context.Cause(d.ctx)) })
 	return s, nil
+}
+
+// hold reserves what the connection will hold.
+func (s *startup) hold(r pd.Resource, n uint64) error {
+	err := s.qp.pd.domain.Reserve(r, n)
+	if err == nil {
+		s.held = append(s.held, amount{r, n})
+	}
+	return err
 }
 
 func (s *startup) release() {
@@ -153,7 +161,14 @@ func (s *startup) record(c net.Conn, initiator bool) {
 
 // bind gives the queue pair its stream.
 func (s *startup) bind(conn *mpa.Conn) error {
-	l, err := s.qp.bind(conn, s.stream, s.held)
+	var l *link
+	var err error
+	if ird := conn.Params().IRD; ird > s.cfg.IRD { // 1 in place of 0, for a Read as RTR (RFC 6581 §9.1)
+		err = s.hold(pd.InboundReads, uint64(ird-s.cfg.IRD))
+	}
+	if err == nil {
+		l, err = s.qp.bind(conn, s.stream, s.held)
+	}
 	if err != nil {
 		s.refuse(conn, err)
 		return err

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"urnic/mpa"
+	"urnic/pd"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -84,6 +85,42 @@ func TestRTRIsTheFirstFPDU(t *testing.T) {
 				h.send(sendSeg(""))
 				wantCompletions(w, s.RecvCQ, result{1, ok})
 			})
+		})
+	}
+}
+
+// A Read as RTR wants a place in the queue, even of a side that takes no Reads.
+func TestReadRTRIsTakenWithoutInboundReads(t *testing.T) {
+	for _, ord := range []uint16{0, 1, mpa.DepthNotNegotiated} {
+		inWorld(t, func(w *world) {
+			s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Limits = pd.Limits{pd.InboundReads: 1} })
+			s.Recv(w, rnic.RecvWR{ID: 1})
+			none := rnic.ConnParam{IRD: -1, ORD: -1}
+			request := enhanced(mpa.Enhanced{PeerToPeer: true, RTR: mpa.RTRRead, IRD: 1, ORD: ord})
+			h := w.peerOf(s, none, request)
+			if n := s.Device.Held(pd.InboundReads); n != 1 {
+				w.Errorf("ORD %d: %d inbound reads are held; want 1, for the RTR", ord, n)
+			}
+			var limit *pd.LimitError
+			poor := newQP(w, s.Device, s.PD, rnic.QPAttr{})
+			l, accepted := w.accept(poor, none)
+			f := plainRequest
+			request(&f)
+			w.dial(l.Addr().String()).frame(&f)
+			if err := <-accepted; !errors.As(err, &limit) || limit.Resource != pd.InboundReads {
+				w.Errorf("ORD %d: another connection where the limit is reached: %v; want a LimitError", ord, err)
+			}
+			wantState(w, poor.QP, rnic.Idle)
+			_ = l.Close()
+			h.send(readSeg(rdmap.ReadRequest{SinkSTag: 0x42, SinkTO: 43}))
+			h.want(rdmap.OpReadResponse)
+			h.send(sendSeg(""))
+			wantCompletions(w, s.RecvCQ, result{1, ok})
+			h.close()
+			wantState(w, s.QP, rnic.Idle)
+			if n := s.Device.Held(pd.InboundReads); n != 0 {
+				w.Errorf("ORD %d: %d inbound reads are held after the end", ord, n)
+			}
 		})
 	}
 }
