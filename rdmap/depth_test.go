@@ -165,6 +165,36 @@ func TestAtomicRequestsShareTheReadDepth(t *testing.T) {
 
 // Buffers of RDMAP's own are used in turn: two that are in use at once are never
 // the same one, not even where the MSN wraps.
+// An LLP that changes the order brings all of them before the first one counts.
+func TestAtomicResponsesHaveABufferEach(t *testing.T) {
+	const n = 5
+	s, p := withPeer(t, Config{ORD: n})
+	var ops []*Operation
+	for range n {
+		ops = append(ops, addOf(1, 8, 1))
+	}
+	s.submit(ops...)
+	p.settle()
+	var ids []uint32
+	for range n {
+		ids = append(ids, p.nextAtomic().RequestID)
+	}
+	for i := n - 1; i >= 0; i-- {
+		if len(s.completed) != 0 {
+			t.Fatalf("%d were completed before the first response came", len(s.completed))
+		}
+		p.inject(uint64(i), atomicResponse(ids[i], uint64(100+i)), msn(uint32(i+1)))
+	}
+	if s.err != nil || !slices.Equal(s.completed, ops) {
+		t.Fatalf("%v; %d were completed", s.err, len(s.completed))
+	}
+	for i, o := range ops {
+		if o.Original != uint64(100+i) {
+			t.Errorf("atomic %d: original %d; want %d", i, o.Original, 100+i)
+		}
+	}
+}
+
 func TestRequestBuffersAreApartWhereTheMSNWraps(t *testing.T) {
 	s, _ := withPeer(t, Config{IRD: 3})
 	r := (*receiver)(s.stream)

@@ -134,7 +134,35 @@ func TestUnusedAtomicFieldsAreSentAsTheRFCHasThem(t *testing.T) {
 }
 
 func TestReservedBitsAreSentZeroAndIgnored(t *testing.T) {
-	// The referee has seen to what is sent, as in every test.
+	t.Run("sent", func(t *testing.T) {
+		// The referee looks at the control fields and the Invalidate STags, as in
+		// every test. An operation's Invalidate counts only where it belongs.
+		s, p := withPeer(t, Config{IRD: 2, ORD: 2})
+		r := s.memory(64, stag.LocalWrite|stag.RemoteRead|stag.RemoteAtomic)
+		for _, o := range []*Operation{
+			sendOf(OpSend, []byte("sent")), sendOf(OpSendSE, nil), writeOf(1, 2, []byte("written")), readOf(1, 2, r.tag, base, 8),
+			addOf(1, 8, 1), immediateOf(OpImmediate, Immediate{}), immediateOf(OpImmediateSE, Immediate{}),
+		} {
+			o.Invalidate, o.Atomic.Reserved = 0xFFFFFFFF, 1<<28-1
+			s.submit(o)
+		}
+		p.send(readRequest(ReadRequest{Size: 7, SrcSTag: r.tag, SrcTO: base}))
+		p.send(atomicRequest(AtomicRequest{STag: r.tag, TO: base}))
+		for _, m := range p.ref.messages {
+			if req, err := ParseAtomicRequest(m.data); m.op == OpAtomicRequest && (err != nil || req.Reserved != 0) {
+				t.Errorf("Atomic Request %x, %v", m.data, err)
+			}
+		}
+		if p.seen = len(p.ref.messages); p.seen != 9 {
+			t.Errorf("%d messages were sent; want 9", p.seen)
+		}
+		p.send(tagged(OpWrite, 1, 2, []byte("no such STag")))
+		p.terminate() // looks at the reserved bits of Terminate Control
+	})
+	t.Run("received", testReservedBitsAreIgnored)
+}
+
+func testReservedBitsAreIgnored(t *testing.T) {
 	noise := change(func(s *ddp.Segment) { s.Control |= 0x3C })
 	s, p := withPeer(t, Config{IRD: 2})
 	r := s.memory(64, stag.LocalWrite|stag.RemoteWrite|stag.RemoteRead|stag.RemoteAtomic|stag.RemoteInvalidate)

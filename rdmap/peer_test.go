@@ -151,6 +151,9 @@ func (p *peer) terminate() Terminate {
 	if err != nil || len(term.Rest) > 0 || m.segments != 1 || m.msn != 1 {
 		p.t.Fatalf("%v: %x, %v", m, m.data, err)
 	}
+	if m.data[2]&0x1F != 0 || m.data[3] != 0 {
+		p.t.Errorf("Terminate %x has reserved bits that are not zero", m.data)
+	}
 	return term
 }
 

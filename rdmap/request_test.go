@@ -2,6 +2,7 @@ package rdmap
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"urnic/ddp"
@@ -11,7 +12,7 @@ import (
 )
 
 // sourceRights are those of the region that requests go to.
-const sourceRights = stag.LocalWrite | stag.RemoteRead | stag.RemoteAtomic
+const sourceRights = stag.LocalWrite | stag.RemoteRead | stag.RemoteWrite | stag.RemoteAtomic
 
 // wrongSources are STags and ranges of 16 octets that must be refused, with the
 // codes of RDMAP. A region of 64 octets is at base, another ends at 2^64-1.
@@ -61,7 +62,11 @@ func TestReadRequestChecksInOrder(t *testing.T) {
 			s, p := withPeer(t, Config{IRD: 1})
 			tag, to := tt.source(s)
 			r := ReadRequest{SinkSTag: 0x123, SinkTO: 0x456, Size: 16, SrcSTag: tag, SrcTO: to}
-			p.send(readRequest(r))
+			p.push(readRequest(r))
+			if s.receiveAll(); s.err == nil { // nothing is read before all of the range is checked
+				t.Error("the request was taken")
+			}
+			p.settle()
 			p.wantTerminateOfRead(tt.want, r)
 		})
 	}
@@ -74,6 +79,45 @@ func TestReadRequestChecksInOrder(t *testing.T) {
 		_, p := withPeer(t, Config{IRD: 1})
 		p.send(untagged(OpReadRequest, make([]byte, 27)))
 		p.wantTerminate(CodeOperationUnspecified)
+	})
+}
+
+func TestTaggedChecksInOrder(t *testing.T) {
+	// RDMAP's codes, and those of DDP for the same fault.
+	codes := map[TermCode]TermCode{0x0100: 0x1100, 0x0101: 0x1101, 0x0102: 0x1102, 0x0103: 0x1102, 0x0104: 0x1103}
+	try := func(t *testing.T, s *side, p *peer, tag stag.STag, to uint64, want TermCode) {
+		t.Helper()
+		p.send(tagged(OpWrite, tag, to, make([]byte, 16)))
+		p.wantTerminate(want)
+		access := (*stag.AccessError)(nil)
+		if !errors.As(s.err, &access) || access.STag != tag || access.TO != to || access.Len != 16 {
+			t.Errorf("the error does not tell the access: %v", s.err)
+		}
+	}
+	for _, tt := range wrongSources {
+		if tt.name == "missing right" { // which is another one here
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			s, p := withPeer(t, Config{})
+			tag, to := tt.source(s)
+			try(t, s, p, tag, to, codes[tt.want])
+		})
+	}
+	t.Run("placement not allowed", func(t *testing.T) {
+		s, p := withPeer(t, Config{})
+		r := s.memory(64, stag.LocalWrite|stag.RemoteRead|stag.RemoteAtomic)
+		try(t, s, p, r.tag, base, 0x1102)
+		if !bytes.Equal(r.mem, make([]byte, 64)) {
+			t.Error("the memory has changed")
+		}
+	})
+	t.Run("DDP before opcode and version", func(t *testing.T) {
+		for _, c := range []change{opcode(uint8(OpSend)), rdmapVersion(3)} {
+			_, p := withPeer(t, Config{})
+			p.send(tagged(OpWrite, 1, base, make([]byte, 16)), c)
+			p.wantTerminate(0x1100)
+		}
 	})
 }
 
