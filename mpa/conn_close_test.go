@@ -78,6 +78,25 @@ func TestNothingIsTransferredAfterTeardown(t *testing.T) {
 				p.expectsEnd()
 			})
 		})
+		t.Run(name+": what a Responder holds back is not sent", func(t *testing.T) {
+			beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
+				c, _ := responded(t, conn, p, plainConfig, plainRequest)
+				post(t, c, "held back")
+				waited := make(chan error)
+				go func() {
+					_, err := c.Flush(true)
+					waited <- err
+				}()
+				synctest.Wait()
+				_ = end(c)
+				err := <-waited
+				wantCode(t, "Flush", err, CodeConnectionLost)
+				if !errors.Is(err, net.ErrClosed) {
+					t.Errorf("Flush: %v; want net.ErrClosed", err)
+				}
+				p.expectsEnd()
+			})
+		})
 		t.Run(name+": what has arrived is not passed", func(t *testing.T) {
 			inRole(t, Initiator, Config{}, 0x40, func(t *testing.T, c *Conn, p *peer, _, in *Framer) {
 				p.says(fpdus(in, []byte("one"), []byte("two")))

@@ -47,6 +47,22 @@ func TestULPDUIsPassedOnlyAfterItsCRCIsVerified(t *testing.T) {
 	}
 }
 
+// An FPDU with two faults: the CRC is what is verified first.
+func TestCRCIsVerifiedBeforeTheMarkers(t *testing.T) {
+	for _, at := range []int{3, MarkerInterval + 3} { // the first marker, and one inside
+		inRole(t, Initiator, Config{Markers: true}, 0x40, func(t *testing.T, c *Conn, p *peer, _, in *Framer) {
+			fpdu := fpdus(in, make([]byte, 600))
+			fpdu[at] ^= 8
+			p.says(fpdu)
+			got, err := receives(c).now()
+			if len(got) != 0 {
+				t.Error("the ULPDU was passed")
+			}
+			wantCode(t, fmt.Sprintf("octet %d", at), err, CodeCRC)
+		})
+	}
+}
+
 // ways in which a stream goes wrong behind a good FPDU.
 var ways = []struct {
 	name string

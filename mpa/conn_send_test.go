@@ -423,6 +423,19 @@ func TestAcceptedULPDUArrivesOrFails(t *testing.T) {
 			defer res.Close()
 			box, back := receives(res), receives(ini)
 			var sendErr error
+			// Accepted is what has left, whatever has been posted.
+			flush := func(wait bool) (done bool) {
+				before := ini.Accepted()
+				done, sendErr = ini.Flush(wait)
+				left, posted := ini.Accepted(), ini.Posted()
+				if left < before || left > posted || sendErr == nil && done != (left == posted) {
+					t.Fatalf("cut at %d: accepted %d, then %d of %d octets; all out: %v", cut, before, left, posted, done)
+				}
+				if at > 0 && left > uint64(at+1000) { // the stream holds 1000
+					t.Fatalf("cut at %d: accepted %d octets", cut, left)
+				}
+				return done
+			}
 			for i := 0; i < n && sendErr == nil; {
 				ok, err := ini.Post(nil, [][]byte{ulpdu(i)}, true)
 				if err != nil {
@@ -431,10 +444,10 @@ func TestAcceptedULPDUArrivesOrFails(t *testing.T) {
 				if ok {
 					i++
 				}
-				_, sendErr = ini.Flush(!ok)
+				flush(!ok)
 			}
 			for done := false; !done && sendErr == nil; {
-				done, sendErr = ini.Flush(true)
+				done = flush(true)
 			}
 			if sendErr == nil {
 				sendErr = ini.CloseWrite()
