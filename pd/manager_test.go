@@ -10,23 +10,37 @@ import (
 
 func TestLimitOfTheDeviceIsKept(t *testing.T) {
 	m := NewManager(Limits{CQEntries: 10}, Limits{})
-	d, err := m.NewDomain()
-	if err != nil {
+	a, _ := m.NewDomain()
+	b, _ := m.NewDomain()
+	wantHeld := func(device, ofA, ofB uint64) {
+		t.Helper()
+		if m.Held(CQEntries) != device || a.Held(CQEntries) != ofA || b.Held(CQEntries) != ofB {
+			t.Errorf("%d, %d and %d are held; want %d, %d and %d", m.Held(CQEntries), a.Held(CQEntries), b.Held(CQEntries), device, ofA, ofB)
+		}
+	}
+	if err := a.Reserve(CQEntries, 7); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Reserve(CQEntries, 10); err != nil {
+	if err := m.Reserve(CQEntries, 2); err != nil { // on behalf of no domain
 		t.Fatal(err)
 	}
 	var limit *LimitError
-	if err := d.Reserve(CQEntries, 1); !errors.As(err, &limit) || *limit != (LimitError{CQEntries, d.ID(), 10, 10, 1}) {
-		t.Fatalf("the eleventh entry: %v", err)
+	for name, reserve := range map[string]func(Resource, uint64) error{"device": m.Reserve, "domain a": a.Reserve, "domain b": b.Reserve} {
+		if err := reserve(CQEntries, 2); !errors.As(err, &limit) || *limit != (LimitError{CQEntries, 0, 10, 9, 2}) {
+			t.Errorf("%s: two on top of nine of ten: %v", name, err)
+		}
+		wantHeld(9, 7, 0)
 	}
-	if m.Held(CQEntries) != 10 || d.Held(CQEntries) != 10 {
-		t.Errorf("a refused reservation left %d and %d held", m.Held(CQEntries), d.Held(CQEntries))
+	if err := b.Reserve(CQEntries, 1); err != nil {
+		t.Error(err)
 	}
-	d.Release(CQEntries, 10)
-	if m.Held(CQEntries) != 0 || d.Held(CQEntries) != 0 {
-		t.Errorf("%d and %d held after the release", m.Held(CQEntries), d.Held(CQEntries))
+	wantHeld(10, 7, 1)
+	a.Release(CQEntries, 7)
+	b.Release(CQEntries, 1)
+	m.Release(CQEntries, 2)
+	wantHeld(0, 0, 0)
+	if err := a.Reserve(CQEntries, 11); !errors.As(err, &limit) || *limit != (LimitError{CQEntries, a.ID(), 10, 0, 11}) {
+		t.Errorf("eleven of ten: %v", err)
 	}
 }
 
