@@ -134,7 +134,10 @@ func room(enhanced bool) int {
 	return MaxPrivateData
 }
 
-// check refuses what can't be carried out.
+// Check returns a *ConfigError if the configuration can't be carried out. What
+// takes a Config looks itself; Check is for those who keep one for later.
+func (c *Config) Check() error { return c.check() }
+
 func (c *Config) check() error {
 	fail := func(format string, args ...any) error {
 		return &ConfigError{fmt.Sprintf(format, args...)}
@@ -152,6 +155,9 @@ func (c *Config) check() error {
 		return fail("MULPDU %d: say %d to %d, or 0 to go by the segment size", c.MULPDU, MinMULPDU, MaxMULPDU)
 	case c.EMSS < 0:
 		return fail("EMSS %d", c.EMSS)
+	case min(c.RequestTimeout, c.ReplyTimeout, c.FirstFPDUTimeout, c.Settle) < 0:
+		return fail("RequestTimeout %v, ReplyTimeout %v, FirstFPDUTimeout %v, Settle %v: none can be negative",
+			c.RequestTimeout, c.ReplyTimeout, c.FirstFPDUTimeout, c.Settle)
 	case c.PeerToPeer && c.Revision == Revision1:
 		return fail("the peer-to-peer model wants revision 2, but revision 1 is pinned")
 	}

@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -26,6 +27,13 @@ type Config struct {
 	// domain does. Zeros stand for the defaults of package pd.
 	Limits, DomainLimits pd.Limits
 
+	// MaxSGE and the others lower the limits of single objects: entries of an
+	// SGL, octets of inline data, work requests of one queue, entries of one
+	// completion queue, IRD and ORD of one queue pair. Zeros stand for the
+	// constants of this package, which are the highest; Attr reports what is in
+	// force. Defaults are lowered with them.
+	MaxSGE, MaxInline, MaxWR, MaxCQE, MaxIRD, MaxORD int
+
 	// MPA is the template for connections: revision, CRC policy, markers, the
 	// peer-to-peer model, sizes and time limits. Its IRD, ORD, private data and
 	// recorder are not used.
@@ -35,12 +43,12 @@ type Config struct {
 
 	// CloseTimeout bounds how long a stream may take to end, gracefully or
 	// after a Terminate, before it is reset. Zero stands for
-	// DefaultCloseTimeout.
+	// DefaultCloseTimeout; it can't be negative.
 	CloseTimeout time.Duration
 
 	// AnswerTimeout bounds how long a request of a peer may wait for the
 	// program to answer it, from its arrival on, before it is dropped. Zero
-	// stands for DefaultAnswerTimeout.
+	// stands for DefaultAnswerTimeout; it can't be negative.
 	AnswerTimeout time.Duration
 
 	// Record, if not nil, gets a pcapng recording of all that the device sends
@@ -105,21 +113,78 @@ type ConnParam struct {
 
 	// IRD and ORD are how many Reads and atomics of the peer, and of this side,
 	// may be outstanding. Zero stands for DefaultDepth, a negative number for
-	// none. They may be lowered to what the peer has.
+	// none. They are lowered to the device's MaxIRD and MaxORD, and perhaps to
+	// what the peer has; QP.Params tells what has become of them.
 	IRD, ORD int
 	// MinORD makes an accepting side reject peers that take fewer.
 	MinORD int
 
-	MPA *mpa.Config // takes the place of the device's, if not nil
+	// MPA takes the place of the device's, if not nil. What is not used of that
+	// is not used of it either.
+	MPA *mpa.Config
 }
 
-// depth returns an IRD or ORD within the device's limits.
-func depth(n int) uint16 {
-	switch {
-	case n < 0:
-		return 0
-	case n == 0:
-		return DefaultDepth
+// check fills in the defaults, and refuses what can't be meant.
+func (c *Config) check() error {
+	for _, l := range []struct {
+		name string
+		v    *int
+		most int
+	}{
+		{"MaxSGE", &c.MaxSGE, MaxSGE}, {"MaxInline", &c.MaxInline, MaxInline}, {"MaxWR", &c.MaxWR, MaxWR}, {"MaxCQE", &c.MaxCQE, MaxCQE},
+		{"MaxIRD", &c.MaxIRD, MaxDepth}, {"MaxORD", &c.MaxORD, MaxDepth},
+	} {
+		if *l.v < 0 || *l.v > l.most {
+			return fmt.Errorf("Config.%s %d: say 1 to %d, or 0 for that", l.name, *l.v, l.most)
+		}
+		if *l.v == 0 {
+			*l.v = l.most
+		}
 	}
-	return uint16(min(n, MaxDepth))
+	for _, l := range []struct {
+		name string
+		v    *time.Duration
+		def  time.Duration
+	}{{"CloseTimeout", &c.CloseTimeout, DefaultCloseTimeout}, {"AnswerTimeout", &c.AnswerTimeout, DefaultAnswerTimeout}} {
+		if *l.v < 0 {
+			return fmt.Errorf("Config.%s %v is negative: say 0 for %v", l.name, *l.v, l.def)
+		}
+		if *l.v == 0 {
+			*l.v = l.def
+		}
+	}
+	c.MPA = template(c.MPA)
+	if err := c.MPA.Check(); err != nil {
+		return fmt.Errorf("Config.MPA: %w", err)
+	}
+	return nil
+}
+
+// template returns what of an MPA configuration holds for all connections.
+func template(c mpa.Config) mpa.Config {
+	c.IRD, c.ORD, c.MaxIRD, c.MinORD, c.PrivateData, c.Recorder = 0, 0, 0, 0, nil, nil
+	return c
+}
+
+// mpa returns the MPA configuration of a connection on a device.
+func (p *ConnParam) mpa(d *Device) (c mpa.Config, err error) {
+	c = d.cfg.MPA
+	if p.MPA != nil {
+		c = template(*p.MPA)
+	}
+	c.PrivateData = p.PrivateData
+	for _, l := range []struct {
+		n         int
+		to        *uint16
+		def, most int
+	}{
+		{p.IRD, &c.IRD, DefaultDepth, d.cfg.MaxIRD}, {p.ORD, &c.ORD, DefaultDepth, d.cfg.MaxORD}, {p.MinORD, &c.MinORD, 0, d.cfg.MaxORD},
+	} {
+		n := l.n
+		if n == 0 {
+			n = l.def
+		}
+		*l.to = uint16(max(min(n, l.most), 0))
+	}
+	return c, c.Check()
 }

@@ -62,14 +62,6 @@ func (q *QP) connect(ctx context.Context, address string, p ConnParam) error {
 	return s.bind(conn)
 }
 
-// mpaConfig returns the template for the MPA configuration of a connection.
-func (d *Device) mpaConfig(p *ConnParam) mpa.Config {
-	if p.MPA != nil {
-		return *p.MPA
-	}
-	return d.cfg.MPA
-}
-
 // A startup is a connection of a queue pair that is on its way to RTS.
 type startup struct {
 	qp     *QP
@@ -86,10 +78,9 @@ type startup struct {
 // beginStartup reserves the queue pair, and what the connection will hold.
 func (q *QP) beginStartup(ctx context.Context, p ConnParam) (*startup, error) {
 	d := q.pd.dev
-	cfg := d.mpaConfig(&p)
-	cfg.PrivateData, cfg.IRD, cfg.ORD, cfg.MaxIRD, cfg.MinORD = p.PrivateData, depth(p.IRD), depth(p.ORD), 0, 0
-	if p.MinORD > 0 {
-		cfg.MinORD = depth(p.MinORD)
+	cfg, err := p.mpa(d)
+	if err != nil {
+		return nil, err
 	}
 	s := &startup{qp: q, cfg: cfg, done: make(chan struct{})}
 	if d.record != nil {

@@ -78,11 +78,11 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 		return nil, notMade(op, "device")
 	}
 	if attr.Entries == 0 {
-		attr.Entries = 256
+		attr.Entries = min(256, d.cfg.MaxCQE)
 	}
 	switch {
-	case attr.Entries < 1 || attr.Entries > MaxCQE:
-		return nil, d.fail(op, fmt.Errorf("%d entries: say 1 to %d", attr.Entries, MaxCQE))
+	case attr.Entries < 1 || attr.Entries > d.cfg.MaxCQE:
+		return nil, d.fail(op, fmt.Errorf("%d entries: say 1 to %d", attr.Entries, d.cfg.MaxCQE))
 	case attr.Channel != nil && !attr.Channel.made():
 		return nil, d.fail(op, fmt.Errorf("the completion channel: %w", ErrNotMade))
 	case attr.PD != nil && !attr.PD.made():
@@ -259,8 +259,8 @@ func (c *CQ) Resize(entries int) error {
 	if !c.made() {
 		return notMade(op, "CQ")
 	}
-	if entries < 1 || entries > MaxCQE {
-		return c.fail(op, fmt.Errorf("%d entries: say 1 to %d", entries, MaxCQE))
+	if most := c.dev.cfg.MaxCQE; entries < 1 || entries > most {
+		return c.fail(op, fmt.Errorf("%d entries: say 1 to %d", entries, most))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

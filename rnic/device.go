@@ -56,17 +56,14 @@ type closer interface{ Close() error }
 // A registry is a set of objects.
 type registry[T comparable] map[T]struct{}
 
-// Open returns a new device. It returns an *OpError if the recording can't be
-// begun.
+// Open returns a new device. It returns an *OpError if the configuration can't be
+// carried out, or the recording can't be begun.
 func Open(cfg Config) (*Device, error) {
 	if cfg.Name == "" {
 		cfg.Name = "urnic0"
 	}
-	if cfg.CloseTimeout == 0 {
-		cfg.CloseTimeout = DefaultCloseTimeout
-	}
-	if cfg.AnswerTimeout == 0 {
-		cfg.AnswerTimeout = DefaultAnswerTimeout
+	if err := cfg.check(); err != nil {
+		return nil, &OpError{Op: "open", Object: "device " + cfg.Name, Err: err}
 	}
 	d := &Device{
 		cfg: cfg, log: cfg.Logger, network: cfg.Network,
@@ -256,8 +253,8 @@ func (d *Device) Attr() Attr {
 	device, domain := d.manager.Limits()
 	return Attr{
 		Name: d.cfg.Name, Limits: device, DomainLimits: domain,
-		MaxSGE: MaxSGE, MaxReadSGE: MaxReadSGE, MaxInline: MaxInline, MaxWR: MaxWR, MaxCQE: MaxCQE,
-		MaxIRD: MaxDepth, MaxORD: MaxDepth, MaxMessage: MaxMessage, PrivateData: 508, Events: eventsKept,
+		MaxSGE: d.cfg.MaxSGE, MaxReadSGE: MaxReadSGE, MaxInline: d.cfg.MaxInline, MaxWR: d.cfg.MaxWR, MaxCQE: d.cfg.MaxCQE,
+		MaxIRD: d.cfg.MaxIRD, MaxORD: d.cfg.MaxORD, MaxMessage: MaxMessage, PrivateData: 508, Events: eventsKept,
 		Atomics: true, Immediate: true, Windows: true, FastRegister: true, ZeroBased: true, SRQ: true,
 	}
 }

@@ -280,7 +280,11 @@ func TestVerbsOfAClosedObjectAreErrors(t *testing.T) {
 // come into being.
 func TestObjectsMadeDuringCloseDoNotOutliveIt(t *testing.T) {
 	for range 300 {
-		l := newLab(t, rnic.Config{Network: new(simnet.Network)})
+		var plenty pd.Limits // Close may be slow to come
+		for r := range plenty {
+			plenty[r] = 1 << 40
+		}
+		l := newLab(t, rnic.Config{Network: new(simnet.Network), Limits: plenty})
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {

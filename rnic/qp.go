@@ -58,7 +58,7 @@ func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 		return nil, p.fail(op, err)
 	}
 	defer p.dev.end()
-	attr.defaults()
+	attr.defaults(&p.dev.cfg)
 	if err := attr.check(p); err != nil {
 		return nil, p.fail(op, err)
 	}
@@ -79,13 +79,16 @@ func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	return q, nil
 }
 
-func (a *QPAttr) defaults() {
+func (a *QPAttr) defaults(c *Config) {
 	for _, d := range []struct {
-		v   *int
-		def int
-	}{{&a.MaxSendWR, DefaultWR}, {&a.MaxRecvWR, DefaultWR}, {&a.MaxSGE, DefaultSGE}, {&a.MaxInline, DefaultInline}} {
+		v         *int
+		def, most int
+	}{
+		{&a.MaxSendWR, DefaultWR, c.MaxWR}, {&a.MaxRecvWR, DefaultWR, c.MaxWR}, {&a.MaxSGE, DefaultSGE, c.MaxSGE},
+		{&a.MaxInline, DefaultInline, c.MaxInline},
+	} {
 		if *d.v == 0 {
-			*d.v = d.def
+			*d.v = min(d.def, d.most)
 		}
 	}
 	if a.SRQ != nil {
@@ -94,10 +97,14 @@ func (a *QPAttr) defaults() {
 }
 
 func (a *QPAttr) check(p *PD) error {
+	c := &p.dev.cfg
 	for _, r := range []struct {
 		name     string
 		v, limit int
-	}{{"MaxSendWR", a.MaxSendWR, MaxWR}, {"MaxRecvWR", a.MaxRecvWR, MaxWR}, {"MaxSGE", a.MaxSGE, MaxSGE}, {"MaxInline", a.MaxInline, MaxInline}} {
+	}{
+		{"MaxSendWR", a.MaxSendWR, c.MaxWR}, {"MaxRecvWR", a.MaxRecvWR, c.MaxWR}, {"MaxSGE", a.MaxSGE, c.MaxSGE},
+		{"MaxInline", a.MaxInline, c.MaxInline},
+	} {
 		if r.v < 0 || r.v > r.limit {
 			return fmt.Errorf("%s %d: say 0 to %d", r.name, r.v, r.limit)
 		}

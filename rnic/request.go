@@ -185,7 +185,8 @@ func (r *ConnRequest) forget() {
 // It returns an *OpError that wraps what went wrong, as QP.Connect does; the
 // request is dropped then, and the queue pair idle, unless it was aborted or
 // closed meanwhile. But it can still be answered if the queue pair is none of
-// the device's, or the private data are more than fit (a *mpa.ConfigError).
+// the device's, or what is asked for can't be, such as more private data than
+// fit (a *mpa.ConfigError).
 func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
 	const op = "accept"
 	if !r.made() {
@@ -200,8 +201,10 @@ func (r *ConnRequest) Accept(ctx context.Context, q *QP, p ConnParam) error {
 	case q.pd.dev != r.dev:
 		return r.fail(op, fmt.Errorf("the queue pair: %w", ErrForeign))
 	}
-	cfg := r.dev.mpaConfig(&p)
-	if err := r.checkPrivateData(p.PrivateData, cfg.Revision != mpa.Revision1 && (!cfg.ULPDepths || cfg.PeerToPeer)); err != nil {
+	if _, err := p.mpa(r.dev); err != nil {
+		return r.fail(op, err)
+	}
+	if err := r.checkPrivateData(p.PrivateData); err != nil {
 		return r.fail(op, err)
 	}
 	if err := r.answer(); err != nil {
@@ -245,7 +248,7 @@ func (r *ConnRequest) Reject(ctx context.Context, privateData []byte) error {
 	if ctx == nil {
 		return r.fail(op, ErrNoContext)
 	}
-	if err := r.checkPrivateData(privateData, false); err != nil {
+	if err := r.checkPrivateData(privateData); err != nil {
 		return r.fail(op, err)
 	}
 	if err := r.answer(); err != nil {
@@ -263,11 +266,10 @@ func (r *ConnRequest) Reject(ctx context.Context, privateData []byte) error {
 }
 
 // checkPrivateData refuses private data that don't fit into the Reply, which has
-// the form of the Request; or into an enhanced one, if the configuration speaks
-// of these.
-func (r *ConnRequest) checkPrivateData(b []byte, enhanced bool) error {
+// the form of the Request.
+func (r *ConnRequest) checkPrivateData(b []byte) error {
 	limit := mpa.MaxPrivateData
-	if enhanced || r.req.Frame.Enhanced {
+	if r.req.Frame.Enhanced {
 		limit -= mpa.EnhancedLen
 	}
 	if len(b) > limit {

@@ -44,17 +44,18 @@ func (p *PD) CreateSRQ(attr SRQAttr) (*SRQ, error) {
 	if !p.made() {
 		return nil, notMade(op, "PD")
 	}
+	c := &p.dev.cfg
 	if attr.MaxWR == 0 {
-		attr.MaxWR = DefaultWR
+		attr.MaxWR = min(DefaultWR, c.MaxWR)
 	}
 	if attr.MaxSGE == 0 {
-		attr.MaxSGE = DefaultSGE
+		attr.MaxSGE = min(DefaultSGE, c.MaxSGE)
 	}
 	switch {
-	case attr.MaxWR < 1 || attr.MaxWR > MaxWR:
-		return nil, p.fail(op, fmt.Errorf("MaxWR %d: say 1 to %d", attr.MaxWR, MaxWR))
-	case attr.MaxSGE < 1 || attr.MaxSGE > MaxSGE:
-		return nil, p.fail(op, fmt.Errorf("MaxSGE %d: say 1 to %d", attr.MaxSGE, MaxSGE))
+	case attr.MaxWR < 1 || attr.MaxWR > c.MaxWR:
+		return nil, p.fail(op, fmt.Errorf("MaxWR %d: say 1 to %d", attr.MaxWR, c.MaxWR))
+	case attr.MaxSGE < 1 || attr.MaxSGE > c.MaxSGE:
+		return nil, p.fail(op, fmt.Errorf("MaxSGE %d: say 1 to %d", attr.MaxSGE, c.MaxSGE))
 	case attr.Limit < 0 || attr.Limit > attr.MaxWR:
 		return nil, p.fail(op, fmt.Errorf("limit %d: say 0 to MaxWR, %d", attr.Limit, attr.MaxWR))
 	case attr.PerQP < 0:
