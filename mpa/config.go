@@ -82,8 +82,8 @@ type Config struct {
 	// as Initiator and accept as Responder. Zero stands for all.
 	RTR RTR
 
-	// PrivateData goes into the Request, up to MaxPrivateData octets,
-	// EnhancedLen fewer in an enhanced one.
+	// PrivateData goes into the Request or the Reply, up to MaxPrivateData octets,
+	// EnhancedLen fewer in an enhanced one. A Reply is enhanced if the Request is.
 	PrivateData []byte
 
 	// MULPDU, if not zero, is used in place of what the segment size gives, for
@@ -134,8 +134,9 @@ func room(enhanced bool) int {
 	return MaxPrivateData
 }
 
-// Check returns a *ConfigError if the configuration can't be carried out. What
-// takes a Config looks itself; Check is for those who keep one for later.
+// Check returns a *ConfigError if the configuration can't be carried out in either
+// role. What takes a Config looks itself; Check is for those who keep one for
+// later. How much private data fit depends on the role.
 func (c *Config) Check() error { return c.check() }
 
 func (c *Config) check() error {
@@ -161,9 +162,10 @@ func (c *Config) check() error {
 	case c.PeerToPeer && c.Revision == Revision1:
 		return fail("the peer-to-peer model wants revision 2, but revision 1 is pinned")
 	}
-	return checkPrivateData(c.PrivateData, c.enhanced())
+	return nil
 }
 
+// checkPrivateData refuses what does not fit into a frame.
 func checkPrivateData(pd []byte, enhanced bool) error {
 	if n := len(pd); n > room(enhanced) {
 		return &ConfigError{fmt.Sprintf("%d octets of private data: at most %d fit", n, room(enhanced))}

@@ -49,8 +49,12 @@ type Params struct {
 	PrivateData []byte // the ULP's, from the peer
 }
 
-// request returns the Request Frame that an Initiator sends.
+// request returns the Request Frame that an Initiator sends. It fails with a
+// *ConfigError if there is too much private data.
 func (c *Config) request() (Frame, error) {
+	if err := checkPrivateData(c.PrivateData, c.enhanced()); err != nil {
+		return Frame{}, err
+	}
 	f := Frame{Revision: Revision1, CRC: c.CRC != CRCOff, Markers: c.Markers}
 	if c.Revision == Revision2 {
 		f.Revision = Revision2

@@ -244,12 +244,12 @@ func TestEnhancedDataLeadsThePrivateData(t *testing.T) {
 		max int
 	}{{Config{}, 508}, {Config{Revision: 1}, 512}, {Config{ULPDepths: true}, 512}, {Config{ULPDepths: true, PeerToPeer: true}, 508}} {
 		tt.cfg.PrivateData = make([]byte, tt.max)
-		if req, err := tt.cfg.request(); tt.cfg.check() != nil || err != nil || len(req.PrivateData) != MaxPrivateData {
-			t.Errorf("%d octets: %v, %v, %v", tt.max, &req, err, tt.cfg.check())
+		if req, err := tt.cfg.request(); err != nil || len(req.PrivateData) != MaxPrivateData {
+			t.Errorf("%d octets: %v, %v", tt.max, &req, err)
 		}
 		tt.cfg.PrivateData = make([]byte, tt.max+1)
 		var e *ConfigError
-		if err := tt.cfg.check(); !errors.As(err, &e) {
+		if _, err := tt.cfg.request(); !errors.As(err, &e) {
 			t.Errorf("%d octets: %v; want a ConfigError", tt.max+1, err)
 		}
 	}
@@ -289,7 +289,6 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 		"large MULPDU":      {MULPDU: MaxMULPDU + 1},
 		"EMSS":              {EMSS: -1},
 		"P2P in revision 1": {PeerToPeer: true, Revision: 1},
-		"private data":      {PrivateData: make([]byte, 509)},
 	} {
 		var e *ConfigError
 		if err := cfg.check(); !errors.As(err, &e) || e.Error() == "" {

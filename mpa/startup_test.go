@@ -436,12 +436,63 @@ func TestRequestCanBeDropped(t *testing.T) {
 	})
 }
 
+// It is the Request that says how much private data the Reply has room for.
+func TestReplyHoldsAsMuchPrivateDataAsTheRequestAllows(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		request []byte
+		block   int
+	}{
+		{"revision 1", frame(reqKey, 0x40, 1), 0},
+		{"revision 2, not enhanced", frame(reqKey, 0x40, 2), 0},
+		{"revision 2, enhanced", frame(reqKey, 0x50, 2, 0, 0, 0, 0), 4},
+	} {
+		for _, accept := range []bool{true, false} {
+			for over := range 2 {
+				beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
+					pd := bytes.Repeat([]byte{0xDD}, 512-tt.block+over)
+					p.says(tt.request)
+					req, err := ReceiveRequest(t.Context(), conn, Config{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if accept {
+						var c *Conn
+						if c, err = req.Accept(t.Context(), Config{PrivateData: pd}); err == nil {
+							defer c.Close()
+						}
+					} else {
+						err = req.Reject(t.Context(), pd)
+					}
+					if over > 0 {
+						if _, ok := errors.AsType[*ConfigError](err); !ok {
+							t.Errorf("%s, %d octets, accepting %v: %v; want a ConfigError", tt.name, len(pd), accept, err)
+						}
+						return
+					}
+					if err != nil {
+						t.Errorf("%s, %d octets, accepting %v: %v", tt.name, len(pd), accept, err)
+						return
+					}
+					if reply := p.hears(20 + 512); reply[18] != 2 || reply[19] != 0 || !bytes.Equal(reply[20+tt.block:], pd) {
+						t.Errorf("%s, accepting %v: replied %x", tt.name, accept, reply)
+					}
+				})
+			}
+		}
+	}
+}
+
 func TestConfigErrorSendsNothing(t *testing.T) {
 	bad := Config{IRD: MaxDepth + 1}
 	long := Config{PrivateData: make([]byte, 509)}
 	for name, start := range map[string]func(p *peer, conn *simnet.Conn) error{
 		"Initiate": func(_ *peer, conn *simnet.Conn) error {
 			_, err := Initiate(context.Background(), conn, bad)
+			return err
+		},
+		"Initiate with private data that only an unenhanced Request holds": func(_ *peer, conn *simnet.Conn) error {
+			_, err := Initiate(context.Background(), conn, long)
 			return err
 		},
 		"ReceiveRequest": func(_ *peer, conn *simnet.Conn) error {
