@@ -104,21 +104,11 @@ type Config struct {
 	// until another one comes.
 	Settle time.Duration
 
-	Recorder Recorder // sees all frames and FPDUs, if not nil
+	Recorder Recorder // sees all that passes, if not nil
 }
 
 // DefaultEMSS is a segment size that any path of Ethernet has room for.
 const DefaultEMSS = 1448
-
-// A Recorder sees what passes, in order and in the pieces that it was made of:
-// a frame or an FPDU a call. What is sent is shown when the stream is about to
-// be given it, so that an answer comes later; the stream may fail in the midst of
-// it. A Recorder must be quick, must not keep the pieces, and
-// must be safe for concurrent use by the two directions.
-type Recorder interface {
-	Sent(pieces ...[]byte)
-	Received(pieces ...[]byte)
-}
 
 // enhanced reports whether an Initiator wants something enhanced (RFC 6581 §10:
 // without that, "MUST NOT use the enhanced … formats").

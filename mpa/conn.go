@@ -22,6 +22,7 @@ type Conn struct {
 	stream   sockio.Stream
 	params   Params
 	recorder Recorder
+	rec      recording
 
 	fixedMULPDU int // or 0
 	emss        int // if the stream can't tell
@@ -128,7 +129,9 @@ func (c *Conn) measure() {
 // all that Flush has handed over, then the end of the stream (RFC 5044 §7.2).
 // Receiving goes on.
 func (c *Conn) CloseWrite() error {
+	c.recordFin()
 	if err := c.stream.CloseWrite(); err != nil && !errors.Is(err, net.ErrClosed) {
+		c.recordWriteError(err)
 		return lost(err)
 	}
 	return nil
@@ -137,29 +140,31 @@ func (c *Conn) CloseWrite() error {
 // Close closes the connection. What Flush has not handed over is lost, and so
 // may be the rest if CloseWrite did not come first or something is unread, see
 // Discard. A second call has no effect.
-func (c *Conn) Close() error { return c.end(c.stream.Close) }
+func (c *Conn) Close() error { return c.end(c.stream.Close, false) }
 
 // Abort resets the connection. A call after Close has no effect.
-func (c *Conn) Abort() error { return c.end(c.stream.Abort) }
+func (c *Conn) Abort() error { return c.end(c.stream.Abort, true) }
 
 func (c *Conn) abortFor(cause *Error) {
 	c.cause.CompareAndSwap(nil, cause)
 	_ = c.Abort() // cause is what there is to tell
 }
 
-func (c *Conn) end(how func() error) error {
+func (c *Conn) end(how func() error, reset bool) error {
 	c.closeOnce.Do(func() {
 		if c.firstFPDU != nil {
 			c.firstFPDU.Stop()
 		}
 		close(c.done)
 		c.closeErr = how()
+		c.recordClosed(reset)
 	})
 	return c.closeErr
 }
 
 // failure says what an error of the stream means.
 func (c *Conn) failure(err error) error {
+	c.recordWriteError(err)
 	if cause := c.cause.Load(); cause != nil {
 		return cause
 	}

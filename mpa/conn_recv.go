@@ -48,6 +48,14 @@ func (in *intake) park() {
 	in.unget()
 }
 
+// drop forgets what has arrived, and gives the buffer back.
+func (in *intake) drop() {
+	in.stash = nil
+	if in.buf != nil {
+		in.unget()
+	}
+}
+
 // Receive waits until FPDUs have arrived and passes the ULPDU of each to place,
 // with its number in the sender's order from 0. The ULPDU is place's only until
 // place returns.
@@ -58,6 +66,8 @@ func (in *intake) park() {
 // The latter wraps io.EOF if the peer has ended its half gracefully (§7.2).
 func (c *Conn) Receive(place func(ulpdu []byte, order uint64)) error {
 	in := &c.in
+	c.enter()
+	defer c.leave()
 	for in.err == nil {
 		if in.err = c.fill(); in.err != nil {
 			break
@@ -73,6 +83,28 @@ func (c *Conn) Receive(place func(ulpdu []byte, order uint64)) error {
 // fill reads once, waiting if need be.
 func (c *Conn) fill() error {
 	in := &c.in
+	err := c.read()
+	if err == nil {
+		return nil
+	}
+	partial := in.n > 0 && in.buf != nil || in.buf == nil && len(in.stash) > 0
+	c.recordReadEnd(err)
+	if in.buf != nil {
+		in.unget()
+	}
+	if errors.Is(err, io.EOF) && partial {
+		return &Error{
+			Code: CodeConnectionLost, Clause: "RFC 5044 §8", Err: io.ErrUnexpectedEOF,
+			Reason: "the stream ended inside an FPDU",
+		}
+	}
+	return c.failure(err)
+}
+
+// read reads once behind what is there, waiting if need be. After an error, the
+// buffer may be held.
+func (c *Conn) read() error {
+	in := &c.in
 	var n int
 	var err error
 	if in.buf != nil {
@@ -87,17 +119,7 @@ func (c *Conn) fill() error {
 		in.n += n
 		return nil
 	}
-	partial := in.n > 0 && in.buf != nil || in.buf == nil && len(in.stash) > 0
-	if in.buf != nil {
-		in.unget()
-	}
-	if errors.Is(err, io.EOF) && partial {
-		return &Error{
-			Code: CodeConnectionLost, Clause: "RFC 5044 §8", Err: io.ErrUnexpectedEOF,
-			Reason: "the stream ended inside an FPDU",
-		}
-	}
-	return c.failure(err)
+	return err
 }
 
 // deframe passes on the whole FPDUs in the buffer and moves the rest of it to
@@ -108,18 +130,19 @@ func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 	for {
 		select {
 		case <-c.done:
-			in.unget()
+			c.stop(b, 0)
 			return c.failure(net.ErrClosed)
 		default:
 		}
+		total := 0
 		if c.recorder != nil {
-			if total := c.deframer.FPDULen(b); total > 0 && total <= len(b) {
+			if total = c.deframer.FPDULen(b); total > 0 && total <= len(b) {
 				c.recorder.Received(b[:total])
 			}
 		}
 		ulpdu, n, err := c.deframer.Next(b)
 		if err != nil {
-			in.unget()
+			c.stop(b, total)
 			return err
 		}
 		if n == 0 {
@@ -136,6 +159,19 @@ func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 	return nil
 }
 
+// stop ends the passing on of FPDUs in front of b. With a Recorder, what lies
+// behind the first octets of it, an FPDU with an error, is still to be recorded.
+func (c *Conn) stop(b []byte, bad int) {
+	in := &c.in
+	if c.recorder == nil {
+		in.unget()
+		return
+	}
+	c.deframer.Skip(bad)
+	c.rec.astray = bad > 0 && c.deframer.Markers // one of the two is wrong
+	in.n = copy(in.buf[:], b[bad:])
+}
+
 // Discard reads and drops what the peer still sends, until the end of the
 // stream, which is no error. A connection that is closed while something is
 // unread is reset by TCP, and a Terminate on its way to the peer is lost:
@@ -143,19 +179,24 @@ func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 func (c *Conn) Discard() error {
 	in := &c.in
 	in.err = errDiscarding
+	c.enter()
+	defer c.leave()
 	for {
-		if in.buf != nil {
-			in.unget()
-		}
-		in.stash = nil
-		_, err := c.stream.ReadInto(in.get, in.unget)
-		if err != nil && in.buf != nil {
-			in.unget()
-		}
 		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+		case c.recorder == nil:
+			in.drop()
+		case in.buf != nil:
+			n := c.recordWhole(in.buf[:in.n])
+			in.n = copy(in.buf[:], in.buf[n:in.n])
+		}
+		if err := c.read(); err != nil {
+			c.recordReadEnd(err)
+			if in.buf != nil {
+				in.unget()
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 			return c.failure(err)
 		}
 	}

@@ -25,7 +25,7 @@ func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
 	c, err := initiate(ctx, conn, cfg)
 	var rejected *RejectedError
 	if c == nil && err != nil && !errors.As(err, &rejected) {
-		_ = conn.Close() // err says why already
+		_ = closeStream(conn, cfg.Recorder) // err says why already
 	}
 	return c, err
 }
@@ -77,7 +77,7 @@ type Request struct {
 func ReceiveRequest(ctx context.Context, conn net.Conn, cfg Config) (*Request, error) {
 	r, err := receiveRequest(ctx, conn, cfg)
 	if err != nil {
-		_ = conn.Close() // err says why already
+		_ = closeStream(conn, cfg.Recorder) // err says why already
 		return nil, err
 	}
 	return r, nil
@@ -99,6 +99,7 @@ func receiveRequest(ctx context.Context, conn net.Conn, cfg Config) (*Request, e
 	// An Initiator has nothing to say before the Reply: what follows can only be
 	// Private Data that PD_Length does not count.
 	if n := len(r.s.rest()); n > 0 {
+		r.s.recordRest()
 		return nil, startupError("RFC 5044 §7.1.2", "%d octets follow the Request before the Reply", n)
 	}
 	r.Frame = f
@@ -124,7 +125,7 @@ func (r *Request) Accept(ctx context.Context, cfg Config) (*Conn, error) {
 	cfg.Recorder = r.cfg.Recorder
 	c, err := r.accept(ctx, cfg)
 	if err != nil {
-		_ = r.s.conn.Close() // err says why already
+		_ = r.Close() // err says why already
 		return nil, err
 	}
 	return c, nil
@@ -176,7 +177,7 @@ func (r *Request) answer(ctx context.Context, rep *Frame) error {
 }
 
 // Close drops a Request without an answer.
-func (r *Request) Close() error { return r.s.conn.Close() }
+func (r *Request) Close() error { return closeStream(r.s.conn, r.s.recorder) }
 
 // startup sends and receives start-up frames on a stream.
 type startup struct {
@@ -218,6 +219,7 @@ func (s *startup) send(f *Frame) error {
 		return err
 	}
 	if _, err := s.conn.Write(b); err != nil {
+		recordRead(s.recorder, err)
 		return lost(err)
 	}
 	if s.recorder != nil {
@@ -247,6 +249,7 @@ func (s *startup) receive(role Role) (Frame, error) {
 		}
 		if err != nil {
 			s.record(len(s.buf))
+			recordRead(s.recorder, err)
 			if errors.Is(err, io.EOF) && len(s.buf) > 0 {
 				err = io.ErrUnexpectedEOF
 			}
@@ -264,6 +267,13 @@ func (s *startup) record(n int) {
 			n = len(s.buf) // not a frame: all of it
 		}
 		s.recorder.Received(s.buf[:n])
+	}
+}
+
+// recordRest records what was received behind the frame, and is not taken.
+func (s *startup) recordRest() {
+	if rest := s.rest(); s.recorder != nil && len(rest) > 0 {
+		s.recorder.Received(rest)
 	}
 }
 
@@ -314,8 +324,8 @@ func dialOnce(ctx context.Context, dial DialFunc, cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	c, err := Initiate(ctx, conn, cfg)
-	if c == nil && err != nil {
-		_ = conn.Close() // the one error that leaves it open is a rejection
+	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
+		_ = closeStream(conn, cfg.Recorder) // the one error that leaves it open
 	}
 	return c, err
 }

@@ -133,7 +133,7 @@ func (s *startup) end() {
 	if !s.bound {
 		s.release()
 		if s.stream != nil {
-			s.stream.Reset(true)
+			s.stream.End()
 		}
 		s.qp.mu.Lock()
 		s.qp.starting = nil
@@ -145,7 +145,7 @@ func (s *startup) end() {
 // record begins the recording of a byte stream.
 func (s *startup) record(c net.Conn, initiator bool) {
 	if s.stream != nil { // of a first try with another revision
-		s.stream.Reset(false)
+		s.stream.End()
 	}
 	s.stream = s.qp.pd.dev.recordStream(c, initiator)
 }

@@ -122,11 +122,7 @@ func (l *link) finish(orderly bool) {
 	q.mu.Unlock()
 
 	if l.recording != nil {
-		if orderly {
-			l.recording.Close(!l.peerEnded.Load())
-		} else {
-			l.recording.Reset(true)
-		}
+		l.recording.End()
 	}
 	for _, h := range l.held {
 		q.pd.domain.Release(h.resource, h.n)

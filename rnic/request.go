@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"urnic/internal/capture"
@@ -174,7 +175,7 @@ func (r *ConnRequest) turnAway() {
 // forget ends the recording of a byte stream that comes to nothing.
 func (r *ConnRequest) forget() {
 	if r.stream != nil {
-		r.stream.Reset(true)
+		r.stream.End()
 	}
 }
 
@@ -295,11 +296,26 @@ func (r *ConnRequest) linger() {
 		patience = 0
 	}
 	_ = c.SetReadDeadline(time.Now().Add(patience))
-	n, err := io.Copy(io.Discard, c)
-	_ = c.Close() // it has served its purpose
-	if r.stream != nil {
-		r.stream.Close(err != nil || n > 0)
+	if r.stream == nil {
+		_, _ = io.Copy(io.Discard, c) // whatever ends it
+	} else {
+		switch _, err := io.Copy(received{r.stream}, c); {
+		case err == nil:
+			r.stream.Close(false)
+		case errors.Is(err, syscall.ECONNRESET):
+			r.stream.Reset(false)
+		}
 	}
+	_ = r.req.Close() // it has served its purpose
+	r.forget()
+}
+
+// received records what it is given as received.
+type received struct{ *capture.Stream }
+
+func (r received) Write(p []byte) (int, error) {
+	r.Received(p)
+	return len(p), nil
 }
 
 // Close drops the request without an answer.

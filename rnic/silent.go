@@ -30,6 +30,12 @@ func (r recorder) Sent(pieces ...[]byte) { r.s.stream.Sent(pieces...) }
 // Received implements mpa.Recorder.
 func (r recorder) Received(pieces ...[]byte) { r.s.stream.Received(pieces...) }
 
+// Close implements mpa.Recorder.
+func (r recorder) Close(byUs bool) { r.s.stream.Close(byUs) }
+
+// Reset implements mpa.Recorder.
+func (r recorder) Reset(byUs bool) { r.s.stream.Reset(byUs) }
+
 // asMPA returns the error of MPA that err wraps, or nil.
 func asMPA(err error) *mpa.Error {
 	if e, ok := errors.AsType[*mpa.Error](err); ok {

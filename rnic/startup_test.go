@@ -203,12 +203,9 @@ func (c *conversation) Data(from capture.Side, _ capture.At, b []byte) {
 
 func (c *conversation) Hole(capture.Side, capture.At, int) {}
 
-func (c *conversation) Close(_ capture.Side, _ capture.At, reset bool) {
-	if reset {
-		c.closed = append(c.closed, "reset")
-		return
-	}
-	c.closed = append(c.closed, "FIN")
+func (c *conversation) Close(from capture.Side, _ capture.At, reset bool) {
+	how := map[bool]string{false: "FIN", true: "reset"}[reset]
+	c.closed = append(c.closed, map[capture.Side]string{capture.Opener: "opener ", capture.Acceptor: "acceptor "}[from]+how)
 }
 
 func (c *conversation) End() {}
@@ -243,10 +240,15 @@ func TestStartupsThatComeToNothingAreRecorded(t *testing.T) {
 		defer rl.Close()
 		w.dial(rl.Addr().String()).write([]byte("GET / HTTP/1.0\r\n\r\n"))
 		synctest.Wait()
-		for _, do := range []func(r *rnic.ConnRequest) error{
-			func(r *rnic.ConnRequest) error { return r.Close() },
-			func(r *rnic.ConnRequest) error { return r.Reject(w.Context(), nil) },
-			func(r *rnic.ConnRequest) error {
+		for _, do := range []func(h *peer, r *rnic.ConnRequest) error{
+			func(_ *peer, r *rnic.ConnRequest) error { return r.Close() },
+			func(h *peer, r *rnic.ConnRequest) error {
+				err := r.Reject(w.Context(), nil)
+				h.readFrame()
+				h.write([]byte("bye"))
+				return err
+			},
+			func(h *peer, r *rnic.ConnRequest) error {
 				ctx, cancel := context.WithCancel(w.Context())
 				cancel()
 				if r.Reject(ctx, nil) == nil {
@@ -254,7 +256,7 @@ func TestStartupsThatComeToNothingAreRecorded(t *testing.T) {
 				}
 				return nil
 			},
-			func(r *rnic.ConnRequest) error {
+			func(_ *peer, r *rnic.ConnRequest) error {
 				s.QP.Abort()
 				if r.Accept(w.Context(), s.QP, rnic.ConnParam{}) == nil {
 					return errors.New("it was accepted")
@@ -266,7 +268,7 @@ func TestStartupsThatComeToNothingAreRecorded(t *testing.T) {
 			h.frame(&plainRequest)
 			r, err := rl.Accept(w.Context())
 			if err == nil {
-				err = do(r)
+				err = do(h, r)
 			}
 			if err != nil {
 				w.Error(err)
@@ -289,8 +291,8 @@ func TestStartupsThatComeToNothingAreRecorded(t *testing.T) {
 	}
 	// Octets of the one that dialled and of the one that listened, and the end.
 	want := []string{
-		"24 20 [reset]", "20 20 [reset]", // the tries with revision 2 and 1
-		"18 0 [reset]", "20 0 [reset]", "20 20 [FIN]", "20 0 [reset]", "20 0 [reset]",
+		"24 20 [opener FIN]", "20 20 [opener FIN]", // the tries with revision 2 and 1
+		"18 0 [acceptor FIN]", "20 0 [acceptor FIN]", "23 20 [opener FIN acceptor FIN]", "20 0 [acceptor FIN]", "20 0 [acceptor FIN]",
 	}
 	var got []string
 	for _, c := range all {
