@@ -252,7 +252,7 @@ func TestAnswerWithMoreThanFitsLeavesTheRequestToBeAnswered(t *testing.T) {
 		answer  func(r *rnic.ConnRequest, s *rnictest.Side, b []byte) error
 		fits    int
 	}{
-		{"accept", plainRequest, accept, most - mpa.EnhancedLen},
+		{"accept", plainRequest, accept, most},
 		{"accept with revision 1", plainRequest, acceptRevision1, most},
 		{"accept enhanced", enhancedRequest, accept, most - mpa.EnhancedLen},
 		{"reject", plainRequest, reject, most},
