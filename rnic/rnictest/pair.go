@@ -14,7 +14,8 @@
 //
 // [Faults] make the network between the two misbehave: the connection is cut,
 // stalls, delivers a flipped bit, is slow, or splits reads and writes, at places
-// that a number or a seed chooses. A test that fails can be repeated.
+// that numbers say, or a seed chooses: [RandomFaults]. A test that fails can be
+// repeated.
 package rnictest
 
 import (
@@ -28,10 +29,6 @@ import (
 	"urnic/mpa"
 	"urnic/rnic"
 )
-
-// Faults says how one direction of the connection misbehaves. The zero Faults is
-// a perfect network.
-type Faults = simnet.Faults
 
 // Options says what a Pair is like. The zero Options is what programs mostly
 // want.
@@ -132,7 +129,9 @@ func connect(t testing.TB, options ...Options) (*Pair, error) {
 	if o.MSS == 0 {
 		o.MSS = mpa.DefaultEMSS
 	}
-	network := &simnet.Network{Options: func(int) simnet.Options { return simnet.Options{AB: o.AB, BA: o.BA, MSS: o.MSS} }}
+	network := &simnet.Network{Options: func(int) simnet.Options {
+		return simnet.Options{AB: simnet.Faults(o.AB), BA: simnet.Faults(o.BA), MSS: o.MSS}
+	}}
 	p := &Pair{A: newSide(t, "A", network, &o), B: newSide(t, "B", network, &o), address: "192.0.2.2:7174"}
 	return p, p.TryLink(p.A.QP, p.B.QP, o.param("A"), o.param("B"))
 }
