@@ -12,8 +12,9 @@ type CRCPolicy uint8
 const (
 	// CRCPrefer asks for CRCs, so that they are used: the default.
 	CRCPrefer CRCPolicy = iota
-	// CRCRequire asks for CRCs, and an Initiator gives up if the Reply does
-	// not ask for them too: for peers that may not heed what we ask.
+	// CRCRequire insists on CRCs. With the other side that comes to the same, as
+	// both must use what either asks for, whatever the other frame says (RFC 5044
+	// §7.1.1); the first FPDU of a peer that does not ends in a CRC error.
 	CRCRequire
 	// CRCOff asks for none; they are used only if the peer asks. Choose it
 	// where something else protects the data as well (RFC 5044 §4.4).

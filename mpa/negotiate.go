@@ -191,7 +191,8 @@ func (c *Config) complete(req, rep *Frame) (p Params, err error) {
 		return p, startupError("RFC 6581 §10", "the Request had S=%t, the Reply has S=%t", req.Enhanced, rep.Enhanced)
 	}
 	p = Params{
-		Role: Initiator, Revision: rep.Revision, CRC: req.CRC || rep.CRC,
+		Role: Initiator, Revision: rep.Revision,
+		CRC:         req.CRC || rep.CRC, // as for a Responder
 		SendMarkers: rep.Markers, RecvMarkers: req.Markers,
 		IRD: c.IRD, ORD: c.ORD,
 		PrivateData: slices.Clone(rep.ULPData()),
@@ -204,8 +205,6 @@ func (c *Config) complete(req, rep *Frame) (p Params, err error) {
 		p.Enhanced, p.PeerIRD, p.PeerORD = true, e.IRD, e.ORD
 	}
 	switch {
-	case c.CRC == CRCRequire && !rep.CRC:
-		return Params{}, startupError("RFC 5044 §4.4", "this side requires CRCs, and the Reply does not ask for them")
 	case !rep.Enhanced:
 		return p, nil
 	case e.PeerToPeer != c.PeerToPeer:
