@@ -24,7 +24,7 @@ type Config struct {
 	// (RFC 6581 §9.2). They are the provider's affair: the ULP sees nothing.
 	SendRTR, ExpectRTR mpa.RTR
 
-	Trace func(Trace) // sees each message, if not nil
+	Trace func(Trace) // sees each message with its verdict, if not nil
 }
 
 // A Stream is an RDMAP stream over an LLP. One goroutine at a time may transmit
@@ -102,6 +102,15 @@ func (s *Stream) Receive() error {
 	if err == nil {
 		return nil
 	}
+	err = asError(err)
+	if e, ok := errors.AsType[*Error](err); ok {
+		s.traceRefused(e)
+	}
+	return err
+}
+
+// asError makes an *Error of an error that the peer is to be told of.
+func asError(err error) error {
 	var seg *ddp.SegmentError
 	if e := (*Error)(nil); errors.As(err, &e) {
 		if errors.As(err, &seg) {

@@ -240,20 +240,22 @@ func (r *receiver) DeliverUntagged(h *ddp.UntaggedHeader, length uint32) error {
 	op := c.Opcode()
 	s := (*Stream)(r)
 	s.counts.count(&s.counts.received, op, uint64(length))
-	s.traceUntagged(op, h, length)
 	switch op {
 	case OpReadRequest:
 		return r.readRequest(h, length)
 	case OpAtomicRequest:
 		return r.atomicRequest(h, length)
 	case OpAtomicResponse:
-		return r.atomicResponse(length)
+		return r.atomicResponse(h, length)
 	case OpTerminate:
-		return r.terminateMessage(length)
+		return r.terminateMessage(h, length)
 	default: // a Send or Immediate Data
 	}
-	if rtr, err := r.expected(op, uint64(length)); rtr || err != nil {
+	if rtr, err := r.expected(op, uint64(length)); err != nil {
 		return err
+	} else if rtr {
+		r.traceUntagged(h, length)
+		return nil
 	}
 	return r.send(op, h, length)
 }
@@ -270,6 +272,7 @@ func (r *receiver) send(op Opcode, h *ddp.UntaggedHeader, length uint32) error {
 			return invalidationError(err)
 		}
 	}
+	r.traceUntagged(h, length) // before what it causes
 	return r.ulp.Deliver(d)
 }
 
@@ -322,6 +325,7 @@ func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
 // answer queues a request for the transmitter. DDP has admitted it, so that
 // there is room.
 func (r *receiver) answer(h *ddp.UntaggedHeader, length uint32, in inbound) {
+	r.traceUntagged(h, length)
 	_, _ = h.AppendBinary(in.header[:0])
 	in.segmentLen = ddp.UntaggedHeaderLen + int(length-h.MO) // of the last one, whose header that is
 	r.depths.pushInbound(in)
@@ -330,7 +334,7 @@ func (r *receiver) answer(h *ddp.UntaggedHeader, length uint32, in inbound) {
 
 // atomicResponse completes the oldest request, which must be the atomic that
 // the response is for: responses keep the order of the requests.
-func (r *receiver) atomicResponse(length uint32) error {
+func (r *receiver) atomicResponse(h *ddp.UntaggedHeader, length uint32) error {
 	resp, err := ParseAtomicResponse(r.intake.responses.take(length))
 	if err != nil {
 		return err
@@ -339,6 +343,7 @@ func (r *receiver) atomicResponse(length uint32) error {
 	if !ok || !first.isAtomic() || first.requestID != resp.RequestID {
 		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 7306 §5.2.2", Reason: fmt.Sprintf("an Atomic Response to request %d, which is not in turn", resp.RequestID)}
 	}
+	r.traceUntagged(h, length)
 	first.op.Original = resp.Original
 	r.depths.popOutbound()
 	r.ulp.Wake()
@@ -346,11 +351,12 @@ func (r *receiver) atomicResponse(length uint32) error {
 }
 
 // terminateMessage takes the peer's Terminate, after which nothing more is sent.
-func (r *receiver) terminateMessage(length uint32) error {
+func (r *receiver) terminateMessage(h *ddp.UntaggedHeader, length uint32) error {
 	t, err := ParseTerminate(r.intake.terminate.b[:length])
 	if err != nil {
 		return err
 	}
+	r.traceUntagged(h, length)
 	r.intake.terminated = true
 	r.closed.Store(true)
 	r.ulp.Terminated(t)

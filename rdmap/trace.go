@@ -1,6 +1,7 @@
 package rdmap
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync/atomic"
 
@@ -8,8 +9,11 @@ import (
 	"urnic/stag"
 )
 
-// A Trace is what a stream's trace hook sees of one message: when all of it has
-// been posted, or when it is delivered.
+// A Trace is what a stream's trace hook sees of one message, with the verdict on
+// it: when all of it has been posted, when it is delivered, or when a segment of
+// it is refused. A message that is fine, but can't be completed here, is seen
+// twice: the second time with that error. A segment whose header could not be
+// read, as its FPDU is damaged, is no message.
 type Trace struct {
 	Sent   bool // by this side; else received
 	Op     Opcode
@@ -18,6 +22,11 @@ type Trace struct {
 	STag   stag.STag // of a tagged message, or the STag that a Send invalidates
 	TO     uint64
 	Length uint64 // octets of the DDP message
+
+	// Err says why the message was refused, and ended the stream; nil stands
+	// for none. With it, TO is that of the refused segment, and Length that of
+	// its payload, with what an untagged message has in front of it.
+	Err *Error
 }
 
 // String shows the message in one line.
@@ -26,14 +35,28 @@ func (t Trace) String() string {
 	if t.Sent {
 		dir = "->"
 	}
-	if t.Op.Tagged() {
-		return fmt.Sprintf("%s %v stag=%v to=0x%x len=%d", dir, t.Op, t.STag, t.TO, t.Length)
+	s := fmt.Sprintf("%s %v", dir, t.Op)
+	if t.tagged() {
+		s += fmt.Sprintf(" stag=%v to=0x%x len=%d", t.STag, t.TO, t.Length)
+	} else {
+		s += fmt.Sprintf(" qn=%d msn=%d len=%d", t.QN, t.MSN, t.Length)
+		if t.Op.Invalidates() {
+			s += fmt.Sprintf(" invalidate=%v", t.STag)
+		}
 	}
-	s := fmt.Sprintf("%s %v qn=%d msn=%d len=%d", dir, t.Op, t.QN, t.MSN, t.Length)
-	if t.Op.Invalidates() {
-		s += fmt.Sprintf(" invalidate=%v", t.STag)
+	if t.Err != nil {
+		s += fmt.Sprintf(" refused: %v", t.Err)
 	}
 	return s
+}
+
+// tagged reports whether the message was tagged: a refused one need not be what
+// its opcode says.
+func (t *Trace) tagged() bool {
+	if t.Err != nil {
+		return len(t.Err.Header) > 0 && ddp.Control(t.Err.Header[0]).Tagged()
+	}
+	return t.Op.Tagged()
 }
 
 func (s *Stream) traceSent() {
@@ -56,14 +79,37 @@ func (s *Stream) traceTagged(op Opcode, tag stag.STag, to, length uint64) {
 	}
 }
 
-func (s *Stream) traceUntagged(op Opcode, h *ddp.UntaggedHeader, length uint32) {
-	if s.cfg.Trace == nil {
+func (r *receiver) traceUntagged(h *ddp.UntaggedHeader, length uint32) {
+	if r.cfg.Trace != nil {
+		r.cfg.Trace(untaggedTrace(h, uint64(length)))
+	}
+}
+
+func untaggedTrace(h *ddp.UntaggedHeader, length uint64) Trace {
+	t := Trace{Op: Control(h.RsvdULP[0]).Opcode(), QN: h.QN, MSN: h.MSN, Length: length}
+	if t.Op.Invalidates() {
+		t.STag = stag.STag(binary.BigEndian.Uint32(h.RsvdULP[1:]))
+	}
+	return t
+}
+
+// traceRefused shows the message that e is about, if e tells which it is.
+func (s *Stream) traceRefused(e *Error) {
+	if s.cfg.Trace == nil || len(e.Header) == 0 {
 		return
 	}
-	t := Trace{Op: op, QN: h.QN, MSN: h.MSN, Length: uint64(length)}
-	if op.Invalidates() {
-		t.STag = stag.STag(uint32(h.RsvdULP[1])<<24 | uint32(h.RsvdULP[2])<<16 | uint32(h.RsvdULP[3])<<8 | uint32(h.RsvdULP[4]))
+	seg, err := ddp.ParseSegment(e.Header)
+	if err != nil {
+		return
 	}
+	n := uint64(e.SegmentLen - len(e.Header))
+	var t Trace
+	if h := &seg.Tagged; seg.Control.Tagged() {
+		t = Trace{Op: Control(h.RsvdULP).Opcode(), STag: h.STag, TO: h.TO, Length: n}
+	} else {
+		t = untaggedTrace(&seg.Untagged, uint64(seg.Untagged.MO)+n)
+	}
+	t.Err = e
 	s.cfg.Trace(t)
 }
 

@@ -2,9 +2,12 @@ package rdmap
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"urnic/ddp"
 	"urnic/ddp/ddptest"
+	"urnic/mpa"
 	"urnic/stag"
 )
 
@@ -70,6 +73,68 @@ func TestTraceAndCountersSeeEachMessage(t *testing.T) {
 	got.Add(stats)
 	if got.Sent[OpWrite] != (Count{2, 400}) || got.Received[OpWrite] != (Count{2, 300}) || got.Sent[OpSend] != (Count{}) {
 		t.Errorf("added up to %+v", got)
+	}
+}
+
+func TestTraceTellsWhichMessageWasRefusedAndWhy(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		seg  func(r region) ddp.Segment
+		with []change
+		code TermCode
+		want string
+	}{
+		{"a Write to a bad STag", func(region) ddp.Segment { return tagged(OpWrite, 0x12345, 7, []byte("x")) }, nil,
+			TermCode(ddp.CodeInvalidSTag.TermWord()), "<- RDMA Write stag=0x00012345 to=0x7 len=1 refused: "},
+		{"a Read Request for a bad STag", func(region) ddp.Segment { return readRequest(ReadRequest{Size: 5, SrcSTag: 9}) }, nil,
+			CodeInvalidSTag, "<- RDMA Read Request qn=1 msn=1 len=28 refused: "},
+		{"a Send without a buffer", func(region) ddp.Segment { return untagged(OpSend, []byte("no")) }, nil,
+			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Send qn=0 msn=1 len=2 refused: "},
+		{"a later segment of it", func(region) ddp.Segment { return untagged(OpSend, []byte("no")) }, []change{mo(10)},
+			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Send qn=0 msn=1 len=12 refused: "},
+		{"a reserved opcode in a tagged message", func(r region) ddp.Segment { return tagged(OpWrite, r.tag, base, []byte("x")) }, []change{opcode(13)},
+			CodeUnexpectedOpcode, "<- reserved opcode 13 stag=TAG to=0x1000 len=1 refused: "},
+		{"a Terminate in a tagged message", func(r region) ddp.Segment { return tagged(OpTerminate, r.tag, base, nil) }, nil,
+			CodeUnexpectedOpcode, "<- Terminate stag=TAG to=0x1000 len=0 refused: "},
+		{"a Write on an untagged queue", func(region) ddp.Segment { return atomicRequest(AtomicRequest{}) }, []change{opcode(uint8(OpWrite))},
+			CodeUnexpectedOpcode, "<- RDMA Write qn=1 msn=1 len=52 refused: "},
+		{"an Atomic Response that nobody waits for", func(region) ddp.Segment { return atomicResponse(1, 2) }, nil,
+			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Atomic Response qn=3 msn=1 len=12 refused: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var seen []Trace
+			s, p := withPeer(t, Config{IRD: 1, ORD: 1, Trace: func(t Trace) { seen = append(seen, t) }})
+			r := s.memory(16, stag.LocalWrite|stag.RemoteWrite)
+			p.send(tt.seg(r), tt.with...)
+			if len(seen) != 2 || seen[1].Op != OpTerminate || !seen[1].Sent || seen[1].Err != nil {
+				t.Fatalf("traced %v; want one message and then the Terminate for it", seen)
+			}
+			if e := seen[0].Err; e == nil || e.Code != tt.code || e != s.err {
+				t.Errorf("the verdict is %v; want %v, with which Receive returned: %v", e, tt.code, s.err)
+			}
+			want := strings.ReplaceAll(tt.want, "TAG", r.tag.String())
+			if got := seen[0].String(); !strings.HasPrefix(got, want) || !strings.Contains(got, s.err.Error()) {
+				t.Errorf("traced %q; want %q and the error", got, want)
+			}
+		})
+	}
+}
+
+// Whoever reads a trace finds a request before its response, and each once.
+func TestTraceSeesAMessageBeforeWhatItCauses(t *testing.T) {
+	var lines []string
+	trace := func(t Trace) { lines = append(lines, t.String()) }
+	s, p := withPeer(t, Config{IRD: 1, ORD: 1, ExpectRTR: mpa.RTRSend, Trace: trace})
+	p.send(untagged(OpSend, nil)) // the RTR, which nobody is told of
+	s.post(4)
+	p.send(untagged(OpSend, []byte("ping")))
+	p.send(readRequest(ReadRequest{SinkSTag: 1}))
+	want := []string{
+		"<- Send qn=0 msn=1 len=0", "<- Send qn=0 msn=2 len=4",
+		"<- RDMA Read Request qn=1 msn=1 len=28", "-> RDMA Read Response stag=0x00000001 to=0x0 len=0",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("traced\n%q; want\n%q", lines, want)
 	}
 }
 

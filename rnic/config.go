@@ -58,7 +58,7 @@ type Config struct {
 	// Device.Close returns: what a program records that is killed can be read.
 	Record io.Writer
 
-	Trace  func(Trace)  // sees each message, if not nil; it must be quick
+	Trace  func(Trace)  // sees each message with its verdict, if not nil; it must be quick
 	Logger *slog.Logger // nil stands for silence
 }
 
