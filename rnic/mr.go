@@ -178,6 +178,14 @@ func (m *MR) Len() uint64 {
 	return m.entry.Len()
 }
 
+// Access returns the rights to the region; none while it is not valid.
+func (m *MR) Access() Access {
+	if !m.made() {
+		return 0
+	}
+	return m.entry.Access()
+}
+
 // Stats counts what went through the STag.
 func (m *MR) Stats() stag.Stats {
 	if !m.made() {
@@ -300,6 +308,14 @@ func (w *MW) Type() WindowType {
 		return 0
 	}
 	return w.typ
+}
+
+// Access returns the peer's rights to the window; none while it is not bound.
+func (w *MW) Access() Access {
+	if !w.made() {
+		return 0
+	}
+	return w.entry.Access()
 }
 
 // Stats counts what went through the STag.

@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 
@@ -203,6 +204,15 @@ func (q *QP) PD() *PD {
 	return q.pd
 }
 
+// Attr returns the attributes with which the queue pair was created, defaults
+// filled in.
+func (q *QP) Attr() QPAttr {
+	if !q.made() {
+		return QPAttr{}
+	}
+	return q.attr
+}
+
 // scope returns as whom the queue pair uses STags.
 func (q *QP) scope() stag.Scope {
 	return stag.Scope{Domain: q.pd.domain, Stream: stag.Stream(q.stream.Load())}
@@ -237,15 +247,38 @@ func (q *QP) Err() error {
 // Params returns what MPA start-up has settled, with the peer's private data,
 // or false before there was a connection.
 func (q *QP) Params() (mpa.Params, bool) {
+	if l := q.lastLink(); l != nil {
+		return l.params, true
+	}
+	return mpa.Params{}, false
+}
+
+// LocalAddr returns the address of this side of the connection, or of the last
+// one; nil before there was one, and after a Reset.
+func (q *QP) LocalAddr() net.Addr {
+	if l := q.lastLink(); l != nil {
+		return l.conn.LocalAddr()
+	}
+	return nil
+}
+
+// RemoteAddr returns the address of the peer, as LocalAddr does that of this
+// side.
+func (q *QP) RemoteAddr() net.Addr {
+	if l := q.lastLink(); l != nil {
+		return l.conn.RemoteAddr()
+	}
+	return nil
+}
+
+// lastLink returns the stream there is or was last, or nil.
+func (q *QP) lastLink() *link {
 	if !q.made() {
-		return mpa.Params{}, false
+		return nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.link == nil {
-		return mpa.Params{}, false
-	}
-	return q.link.params, true
+	return q.link
 }
 
 // Counters returns what the queue pair has sent and received, by opcode.

@@ -26,7 +26,7 @@ type SRQAttr struct {
 type SRQ struct {
 	pd   *PD
 	num  uint32
-	attr SRQAttr
+	attr SRQAttr // MaxWR under mu
 
 	mu     sync.Mutex
 	queue  recvRing
@@ -94,6 +94,52 @@ func (s *SRQ) Num() uint32 {
 	return s.num
 }
 
+// Attr returns the attributes with which the queue was created, defaults filled
+// in, and with the MaxWR of the last Resize. Its Limit is what is armed now: 0
+// after the event.
+func (s *SRQ) Attr() SRQAttr {
+	if !s.made() {
+		return SRQAttr{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.attr
+	a.Limit = s.limit
+	return a
+}
+
+// Resize changes how many receives the queue takes. It returns an *OpError if
+// there are more now, or the limit that is armed is higher, or a quota is used up;
+// the queue is unchanged then.
+func (s *SRQ) Resize(maxWR int) error {
+	const op = "resize"
+	if !s.made() {
+		return notMade(op, "SRQ")
+	}
+	if most := s.pd.dev.cfg.MaxWR; maxWR < 1 || maxWR > most {
+		return s.fail(op, fmt.Errorf("MaxWR %d: say 1 to %d", maxWR, most))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.attr.MaxWR
+	switch {
+	case s.closed:
+		return s.fail(op, ErrClosed)
+	case maxWR < s.queue.n:
+		return s.fail(op, fmt.Errorf("MaxWR %d, but %d receives are in the queue", maxWR, s.queue.n))
+	case maxWR < s.limit:
+		return s.fail(op, fmt.Errorf("MaxWR %d, but the limit event is armed for %d: arm it lower", maxWR, s.limit))
+	case maxWR > old:
+		if err := s.pd.domain.Reserve(pd.RecvWRs, uint64(maxWR-old)); err != nil {
+			return s.fail(op, err)
+		}
+	default:
+		s.pd.domain.Release(pd.RecvWRs, uint64(old-maxWR))
+	}
+	s.attr.MaxWR, s.queue.limit = maxWR, maxWR
+	return nil
+}
+
 // Len returns how many receives are posted.
 func (s *SRQ) Len() int {
 	if !s.made() {
@@ -134,10 +180,11 @@ func (s *SRQ) ArmLimit(n int) error {
 	if !s.made() {
 		return notMade(op, "SRQ")
 	}
-	if n < 0 || n > s.attr.MaxWR {
-		return s.fail(op, fmt.Errorf("limit %d: say 0 to MaxWR, %d", n, s.attr.MaxWR))
-	}
 	s.mu.Lock()
+	if most := s.attr.MaxWR; n < 0 || n > most {
+		s.mu.Unlock()
+		return s.fail(op, fmt.Errorf("limit %d: say 0 to MaxWR, %d", n, most))
+	}
 	if s.closed {
 		s.mu.Unlock()
 		return s.fail(op, ErrClosed)

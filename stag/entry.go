@@ -120,6 +120,15 @@ func (e *Entry) Base() uint64 {
 	return e.base
 }
 
+// Access returns the rights that the STag grants; none while it is not valid.
+func (e *Entry) Access() Access {
+	if !e.acquire() {
+		return 0
+	}
+	defer e.release()
+	return e.access
+}
+
 // Len returns the number of octets that the STag covers.
 func (e *Entry) Len() uint64 {
 	if !e.acquire() {
