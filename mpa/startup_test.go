@@ -501,8 +501,9 @@ func TestConfigErrorSendsNothing(t *testing.T) {
 		},
 		"Accept": func(p *peer, conn *simnet.Conn) error { return (<-accepts(p, conn, bad)).err },
 		"Accept with private data that only an unenhanced Reply holds": func(p *peer, conn *simnet.Conn) error {
-			long.Revision = 1 // for itself it would do
-			return (<-accepts(p, conn, long)).err
+			cfg := long
+			cfg.Revision = 1 // for itself it would do
+			return (<-accepts(p, conn, cfg)).err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
