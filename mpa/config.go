@@ -128,9 +128,7 @@ func room(enhanced bool) int {
 // Check returns a *ConfigError if the configuration can't be carried out in either
 // role. What takes a Config looks itself; Check is for those who keep one for
 // later. How much private data fit depends on the role.
-func (c *Config) Check() error { return c.check() }
-
-func (c *Config) check() error {
+func (c *Config) Check() error {
 	fail := func(format string, args ...any) error {
 		return &ConfigError{fmt.Sprintf(format, args...)}
 	}
@@ -140,18 +138,26 @@ func (c *Config) check() error {
 	case c.CRC > CRCOff:
 		return fail("%v is not known", c.CRC)
 	case c.IRD > MaxDepth || c.ORD > MaxDepth || c.MaxIRD > MaxDepth || c.MinORD > MaxDepth:
-		return fail("IRD %d, ORD %d: at most %d", max(c.IRD, c.MaxIRD), max(c.ORD, c.MinORD), MaxDepth)
+		return fail("IRD %d, MaxIRD %d, ORD %d, MinORD %d: at most %d", c.IRD, c.MaxIRD, c.ORD, c.MinORD, MaxDepth)
 	case c.RTR&^RTRAll != 0:
 		return fail("unknown RTR kinds 0x%x", uint8(c.RTR&^RTRAll))
 	case c.MULPDU != 0 && (c.MULPDU < MinMULPDU || c.MULPDU > MaxMULPDU):
 		return fail("MULPDU %d: say %d to %d, or 0 to go by the segment size", c.MULPDU, MinMULPDU, MaxMULPDU)
 	case c.EMSS < 0:
-		return fail("EMSS %d", c.EMSS)
-	case min(c.RequestTimeout, c.ReplyTimeout, c.FirstFPDUTimeout, c.Settle) < 0:
-		return fail("RequestTimeout %v, ReplyTimeout %v, FirstFPDUTimeout %v, Settle %v: none can be negative",
-			c.RequestTimeout, c.ReplyTimeout, c.FirstFPDUTimeout, c.Settle)
+		return fail("EMSS %d: say octets, or 0 for %d", c.EMSS, DefaultEMSS)
 	case c.PeerToPeer && c.Revision == Revision1:
 		return fail("the peer-to-peer model wants revision 2, but revision 1 is pinned")
+	}
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{
+		{"RequestTimeout", c.RequestTimeout}, {"ReplyTimeout", c.ReplyTimeout},
+		{"FirstFPDUTimeout", c.FirstFPDUTimeout}, {"Settle", c.Settle},
+	} {
+		if d.v < 0 {
+			return fail("%s %v is negative: say how long, or 0", d.name, d.v)
+		}
 	}
 	return nil
 }
@@ -178,7 +184,8 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-// A ConfigError says what is wrong with a Config. No octet was sent.
+// A ConfigError says what is wrong with a Config, or that a context or a stream is
+// missing. No octet was sent.
 type ConfigError struct{ Reason string }
 
 // Error says what is wrong.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -253,6 +254,9 @@ func TestMULPDU(t *testing.T) {
 		{1449, 1442, 1430},
 		{100, 128, 128},       // never below 128
 		{65483, 64768, 64768}, // never above 64768
+		{math.MaxInt, 64768, 64768},
+		{0, 128, 128},
+		{math.MinInt, 128, 128},
 	} {
 		if got := MULPDU(tt.emss, false); got != tt.off {
 			t.Errorf("EMSS %d without markers: %d; want %d", tt.emss, got, tt.off)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -32,7 +33,7 @@ type settlement struct {
 func negotiate(t *testing.T, initiator, responder Config) (s settlement) {
 	t.Helper()
 	for _, c := range []Config{initiator, responder} {
-		if err := c.check(); err != nil {
+		if err := c.Check(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -278,21 +279,25 @@ func TestPeersIRDAndORDReachTheULP(t *testing.T) {
 
 func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"revision":          {Revision: 3},
-		"CRC policy":        {CRC: 7},
-		"IRD":               {IRD: MaxDepth + 1},
-		"ORD":               {ORD: MaxDepth + 1},
-		"MaxIRD":            {MaxIRD: MaxDepth + 1},
-		"MinORD":            {MinORD: MaxDepth + 1},
-		"RTR":               {RTR: 8},
-		"small MULPDU":      {MULPDU: MinMULPDU - 1},
-		"large MULPDU":      {MULPDU: MaxMULPDU + 1},
-		"EMSS":              {EMSS: -1},
-		"P2P in revision 1": {PeerToPeer: true, Revision: 1},
+		"revision":                   {Revision: 3},
+		"CRC policy 7":               {CRC: 7},
+		"IRD":                        {IRD: MaxDepth + 1},
+		"ORD":                        {ORD: MaxDepth + 1},
+		"MaxIRD":                     {MaxIRD: MaxDepth + 1},
+		"MinORD":                     {MinORD: MaxDepth + 1},
+		"RTR":                        {RTR: 8},
+		"small MULPDU":               {MULPDU: MinMULPDU - 1},
+		"large MULPDU":               {MULPDU: MaxMULPDU + 1},
+		"EMSS":                       {EMSS: -1},
+		"RequestTimeout":             {RequestTimeout: -1},
+		"ReplyTimeout":               {ReplyTimeout: -1},
+		"FirstFPDUTimeout":           {FirstFPDUTimeout: -1},
+		"Settle":                     {Settle: -1},
+		"peer-to-peer in revision 1": {PeerToPeer: true, Revision: 1},
 	} {
 		var e *ConfigError
-		if err := cfg.check(); !errors.As(err, &e) || e.Error() == "" {
-			t.Errorf("%s: %v; want a ConfigError", name, err)
+		if err := cfg.Check(); !errors.As(err, &e) || !strings.Contains(e.Error(), name[strings.LastIndexByte(name, ' ')+1:]) {
+			t.Errorf("%s: %v; want a ConfigError that names it", name, err)
 		}
 	}
 	for _, cfg := range []Config{
@@ -300,7 +305,7 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 		{IRD: MaxDepth, ORD: MaxDepth, MaxIRD: MaxDepth, MinORD: MaxDepth, RTR: RTRAll, MULPDU: MinMULPDU},
 		{Revision: 2, PeerToPeer: true, MULPDU: MaxMULPDU, CRC: CRCRequire},
 	} {
-		if err := cfg.check(); err != nil {
+		if err := cfg.Check(); err != nil {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}

@@ -24,14 +24,14 @@ import (
 func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
 	c, err := initiate(ctx, conn, cfg)
 	var rejected *RejectedError
-	if c == nil && err != nil && !errors.As(err, &rejected) {
+	if c == nil && err != nil && !errors.As(err, &rejected) && conn != nil {
 		_ = closeStream(conn, cfg.Recorder) // err says why already
 	}
 	return c, err
 }
 
 func initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
-	if err := cfg.check(); err != nil {
+	if err := checkArguments(ctx, conn, &cfg); err != nil {
 		return nil, err
 	}
 	req, err := cfg.request()
@@ -53,6 +53,19 @@ func initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
 	}
 	return newConn(conn, &cfg, p), err
 }
+
+// checkArguments refuses what start-up can't begin with.
+func checkArguments(ctx context.Context, conn net.Conn, cfg *Config) error {
+	switch {
+	case ctx == nil:
+		return errNoContext
+	case conn == nil:
+		return &ConfigError{"there is no stream to start on"}
+	}
+	return cfg.Check()
+}
+
+var errNoContext = &ConfigError{"there is no context: say context.Background() if nothing is to end it"}
 
 // owesTerminate says whether the Responder must be told why the Initiator does
 // not go on (RFC 6581 §9).
@@ -77,14 +90,16 @@ type Request struct {
 func ReceiveRequest(ctx context.Context, conn net.Conn, cfg Config) (*Request, error) {
 	r, err := receiveRequest(ctx, conn, cfg)
 	if err != nil {
-		_ = closeStream(conn, cfg.Recorder) // err says why already
+		if conn != nil {
+			_ = closeStream(conn, cfg.Recorder) // err says why already
+		}
 		return nil, err
 	}
 	return r, nil
 }
 
 func receiveRequest(ctx context.Context, conn net.Conn, cfg Config) (*Request, error) {
-	if err := cfg.check(); err != nil {
+	if err := checkArguments(ctx, conn, &cfg); err != nil {
 		return nil, err
 	}
 	r := &Request{cfg: cfg, s: startup{conn: conn, recorder: cfg.Recorder}}
@@ -132,7 +147,7 @@ func (r *Request) Accept(ctx context.Context, cfg Config) (*Conn, error) {
 }
 
 func (r *Request) accept(ctx context.Context, cfg Config) (*Conn, error) {
-	if err := cfg.check(); err != nil {
+	if err := checkArguments(ctx, r.s.conn, &cfg); err != nil {
 		return nil, err
 	}
 	if err := checkPrivateData(cfg.PrivateData, r.Frame.Enhanced); err != nil {
@@ -155,6 +170,9 @@ func (r *Request) accept(ctx context.Context, cfg Config) (*Conn, error) {
 // connection open for the caller to use or close (RFC 5044 §7.1.2 rule 2). The
 // private data tells the Initiator's ULP the reason.
 func (r *Request) Reject(ctx context.Context, privateData []byte) error {
+	if ctx == nil {
+		return errNoContext
+	}
 	if err := checkPrivateData(privateData, r.Frame.Enhanced); err != nil {
 		return err
 	}
@@ -306,6 +324,12 @@ type DialFunc func(ctx context.Context) (net.Conn, error)
 // The errors are those of Initiate and of dial. Unlike Initiate, Dial closes
 // the stream on a *RejectedError too.
 func Dial(ctx context.Context, dial DialFunc, cfg Config) (*Conn, error) {
+	switch {
+	case ctx == nil:
+		return nil, errNoContext
+	case dial == nil:
+		return nil, &ConfigError{"there is no function to dial with"}
+	}
 	c, err := dialOnce(ctx, dial, cfg)
 	if err == nil || cfg.Revision != 0 || !cfg.enhanced() || cfg.PeerToPeer || !speaksOnlyRevision1(err) {
 		return c, err

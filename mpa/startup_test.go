@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -530,6 +531,52 @@ func TestConfigErrorSendsNothing(t *testing.T) {
 			p.expectsSilence()
 		})
 	})
+}
+
+func TestMissingContextOrStreamIsAConfigError(t *testing.T) {
+	var none context.Context
+	a, b := simnet.Pipe(simnet.Options{})
+	defer b.Close()
+	dial := func(conn net.Conn) DialFunc {
+		return func(context.Context) (net.Conn, error) { return conn, nil }
+	}
+	for name, start := range map[string]func() error{
+		"Initiate without a context":         func() error { _, err := Initiate(none, a, Config{}); return err },
+		"Initiate without a stream":          func() error { _, err := Initiate(t.Context(), nil, Config{}); return err },
+		"ReceiveRequest without a context":   func() error { _, err := ReceiveRequest(none, a, Config{}); return err },
+		"ReceiveRequest without a stream":    func() error { _, err := ReceiveRequest(t.Context(), nil, Config{}); return err },
+		"Dial without a context":             func() error { _, err := Dial(none, dial(a), Config{}); return err },
+		"Dial without a function":            func() error { _, err := Dial(t.Context(), nil, Config{}); return err },
+		"Dial by a function without streams": func() error { _, err := Dial(t.Context(), dial(nil), Config{}); return err },
+	} {
+		var e *ConfigError
+		if err := start(); !errors.As(err, &e) {
+			t.Errorf("%s: %v; want a ConfigError", name, err)
+		}
+	}
+	for _, accept := range []bool{true, false} {
+		beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
+			p.says(plainRequest)
+			req, err := ReceiveRequest(t.Context(), conn, Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if accept {
+				_, err = req.Accept(none, Config{})
+			} else {
+				err = req.Reject(none, nil)
+			}
+			var e *ConfigError
+			if !errors.As(err, &e) {
+				t.Errorf("accepting %v without a context: %v; want a ConfigError", accept, err)
+			}
+			if accept {
+				p.expectsEnd()
+			} else {
+				p.expectsSilence()
+			}
+		})
+	}
 }
 
 // accepts receives a good enhanced Request and accepts it with cfg.
