@@ -131,11 +131,15 @@ func (c *Config) check() error {
 		v    *int
 		most int
 	}{
-		{"MaxSGE", &c.MaxSGE, MaxSGE}, {"MaxInline", &c.MaxInline, MaxInline}, {"MaxWR", &c.MaxWR, MaxWR}, {"MaxCQE", &c.MaxCQE, MaxCQE},
-		{"MaxIRD", &c.MaxIRD, MaxDepth}, {"MaxORD", &c.MaxORD, MaxDepth},
+		{"MaxSGE", &c.MaxSGE, MaxSGE},
+		{"MaxInline", &c.MaxInline, MaxInline},
+		{"MaxWR", &c.MaxWR, MaxWR},
+		{"MaxCQE", &c.MaxCQE, MaxCQE},
+		{"MaxIRD", &c.MaxIRD, MaxDepth},
+		{"MaxORD", &c.MaxORD, MaxDepth},
 	} {
 		if *l.v < 0 || *l.v > l.most {
-			return fmt.Errorf("Config.%s %d: say 1 to %d, or 0 for that", l.name, *l.v, l.most)
+			return fmt.Errorf("configuration: %s %d: say 1 to %d, or 0 for that", l.name, *l.v, l.most)
 		}
 		if *l.v == 0 {
 			*l.v = l.most
@@ -147,7 +151,7 @@ func (c *Config) check() error {
 		def  time.Duration
 	}{{"CloseTimeout", &c.CloseTimeout, DefaultCloseTimeout}, {"AnswerTimeout", &c.AnswerTimeout, DefaultAnswerTimeout}} {
 		if *l.v < 0 {
-			return fmt.Errorf("Config.%s %v is negative: say 0 for %v", l.name, *l.v, l.def)
+			return fmt.Errorf("configuration: %s %v is negative: say 0 for %v", l.name, *l.v, l.def)
 		}
 		if *l.v == 0 {
 			*l.v = l.def
@@ -155,7 +159,7 @@ func (c *Config) check() error {
 	}
 	c.MPA = template(c.MPA)
 	if err := c.MPA.Check(); err != nil {
-		return fmt.Errorf("Config.MPA: %w", err)
+		return fmt.Errorf("configuration: MPA: %w", err)
 	}
 	return nil
 }

@@ -12,19 +12,19 @@ import (
 
 func TestOpenRefusesWhatNoDeviceCanDo(t *testing.T) {
 	for field, cfg := range map[string]rnic.Config{
-		"Config.CloseTimeout":                  {CloseTimeout: -1},
-		"Config.AnswerTimeout":                 {AnswerTimeout: -time.Second},
-		"Config.MaxSGE 33: say 1 to 32":        {MaxSGE: rnic.MaxSGE + 1},
-		"Config.MaxSGE -1":                     {MaxSGE: -1},
-		"Config.MaxInline":                     {MaxInline: rnic.MaxInline + 1},
-		"Config.MaxWR":                         {MaxWR: rnic.MaxWR + 1},
-		"Config.MaxCQE":                        {MaxCQE: rnic.MaxCQE + 1},
-		"Config.MaxIRD":                        {MaxIRD: rnic.MaxDepth + 1},
-		"Config.MaxORD":                        {MaxORD: rnic.MaxDepth + 1},
-		"Config.MPA: mpa: configuration: revi": {MPA: mpa.Config{Revision: 9}},
-		"EMSS -5":                              {MPA: mpa.Config{EMSS: -5}},
-		"RequestTimeout -1ns":                  {MPA: mpa.Config{RequestTimeout: -1}},
-		"Settle -1ns":                          {MPA: mpa.Config{Settle: -1}},
+		"configuration: CloseTimeout":                  {CloseTimeout: -1},
+		"configuration: AnswerTimeout":                 {AnswerTimeout: -time.Second},
+		"configuration: MaxSGE 33: say 1 to 32":        {MaxSGE: rnic.MaxSGE + 1},
+		"configuration: MaxSGE -1":                     {MaxSGE: -1},
+		"configuration: MaxInline":                     {MaxInline: rnic.MaxInline + 1},
+		"configuration: MaxWR":                         {MaxWR: rnic.MaxWR + 1},
+		"configuration: MaxCQE":                        {MaxCQE: rnic.MaxCQE + 1},
+		"configuration: MaxIRD":                        {MaxIRD: rnic.MaxDepth + 1},
+		"configuration: MaxORD":                        {MaxORD: rnic.MaxDepth + 1},
+		"configuration: MPA: mpa: configuration: revi": {MPA: mpa.Config{Revision: 9}},
+		"EMSS -5":             {MPA: mpa.Config{EMSS: -5}},
+		"RequestTimeout -1ns": {MPA: mpa.Config{RequestTimeout: -1}},
+		"Settle -1ns":         {MPA: mpa.Config{Settle: -1}},
 	} {
 		d, err := rnic.Open(cfg)
 		wantRefused(t, field, err, nil, "open", field)

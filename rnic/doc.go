@@ -107,6 +107,10 @@
 // others use says so ([ErrBusy]). Close of the device ends all that is left, and
 // no goroutine stays.
 //
+// A request of a peer waits for the program's answer only so long
+// (Config.AnswerTimeout), and is dropped when the peer goes. It holds up no other
+// listener.
+//
 // What a device and each domain may hold is limited; see [Config], package pd and
 // [Device.Held]. [Config] also has the hooks to see what happens: a recording for
 // Wireshark, a trace of messages, a log.

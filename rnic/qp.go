@@ -85,7 +85,9 @@ func (a *QPAttr) defaults(c *Config) {
 		v         *int
 		def, most int
 	}{
-		{&a.MaxSendWR, DefaultWR, c.MaxWR}, {&a.MaxRecvWR, DefaultWR, c.MaxWR}, {&a.MaxSGE, DefaultSGE, c.MaxSGE},
+		{&a.MaxSendWR, DefaultWR, c.MaxWR},
+		{&a.MaxRecvWR, DefaultWR, c.MaxWR},
+		{&a.MaxSGE, DefaultSGE, c.MaxSGE},
 		{&a.MaxInline, DefaultInline, c.MaxInline},
 	} {
 		if *d.v == 0 {
@@ -103,7 +105,9 @@ func (a *QPAttr) check(p *PD) error {
 		name     string
 		v, limit int
 	}{
-		{"MaxSendWR", a.MaxSendWR, c.MaxWR}, {"MaxRecvWR", a.MaxRecvWR, c.MaxWR}, {"MaxSGE", a.MaxSGE, c.MaxSGE},
+		{"MaxSendWR", a.MaxSendWR, c.MaxWR},
+		{"MaxRecvWR", a.MaxRecvWR, c.MaxWR},
+		{"MaxSGE", a.MaxSGE, c.MaxSGE},
 		{"MaxInline", a.MaxInline, c.MaxInline},
 	} {
 		if r.v < 0 || r.v > r.limit {

@@ -86,7 +86,7 @@ func call(ctx context.Context, t testing.TB, what string, method reflect.Value) 
 	}
 	results = method.Call(args)
 	for _, r := range results {
-		if seq, is := r.Interface().(iter.Seq2[rnic.WC, error]); is { // what it yields counts
+		if seq, is := reflect.TypeAssert[iter.Seq2[rnic.WC, error]](r); is { // what it yields counts
 			for wc, err := range seq {
 				return []reflect.Value{reflect.ValueOf(wc), reflect.ValueOf(&err).Elem()}, true
 			}
@@ -96,14 +96,14 @@ func call(ctx context.Context, t testing.TB, what string, method reflect.Value) 
 }
 
 // errorOf returns the error among the results of a method, if it returns one.
-func errorOf(results []reflect.Value) (err error, has bool) {
+func errorOf(results []reflect.Value) (has bool, err error) {
 	for _, r := range results {
 		if r.Type() == reflect.TypeFor[error]() {
-			err, _ = r.Interface().(error)
-			return err, true
+			err, _ = reflect.TypeAssert[error](r)
+			return true, err
 		}
 	}
-	return nil, false
+	return false, nil
 }
 
 // methods calls f with each exported method of an object.
@@ -134,7 +134,7 @@ func TestVerbsOfWhatNoVerbHasMadeAreErrors(t *testing.T) {
 				if !ok {
 					return
 				}
-				if err, has := errorOf(results); has {
+				if has, err := errorOf(results); has {
 					wantRefused(t, kind+" "+name, err, rnic.ErrNotMade)
 					return
 				}
@@ -218,7 +218,7 @@ func TestVerbsWithoutAContextAreErrors(t *testing.T) {
 					}
 					tried[strings.TrimPrefix(name, "*rnic.")] = true
 					results, ok := call(none, w, name, method)
-					if err, _ := errorOf(results); ok {
+					if _, err := errorOf(results); ok {
 						wantRefused(w, when+": "+name+" without a context", err, rnic.ErrNoContext)
 					}
 				})
