@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"urnic/internal/capture"
+	"urnic/mpa"
 )
 
 // What a capture can make an analysis remember. Real captures stay far below.
@@ -15,6 +16,9 @@ const (
 	maxKeptTotal   = 1 << 18 // of all connections
 	maxBuffered    = 256 << 20
 	maxOutstanding = 1 << 20 // Reads and Atomics without a response
+	// maxAsked is how many of these one side may have: what MPA can negotiate
+	// (RFC 6581 §6), and some beyond it.
+	maxAsked = mpa.DepthNotNegotiated + 1<<10
 )
 
 // A Result sums up a capture.

@@ -92,7 +92,7 @@ func (f *follower) End() {
 		s := &f.streams[i]
 		s.finish(s.at, false)
 		s.keep(nil)
-		f.a.outstanding -= len(s.outstanding)
+		f.a.outstanding -= s.asked.len()
 	}
 	if f.con == nil && (f.streams[0].midway || f.streams[1].midway) {
 		f.a.result.MidStream++

@@ -5,37 +5,45 @@ import (
 	"urnic/rdmap"
 )
 
-// A pending is a Read or an Atomic that waits for its response.
-type pending struct {
-	atomic bool
-	read   rdmap.ReadRequest
-	id     uint32 // of an Atomic
-}
-
 // ask remembers a Read or an Atomic, and judges how many there are at a time
 // (RFC 5040 §6.1, RFC 6581 §9.1; Atomics count as Reads).
 func (s *stream) ask(at capture.At, p *pending) {
 	f := s.f
-	if f.a.outstanding >= maxOutstanding {
+	switch {
+	case s.asked.len() >= maxAsked:
+		if !s.full {
+			s.full = true
+			f.note(s.id, at, "more than %d Reads and Atomics of the %v wait for their responses, which are not all matched", maxAsked, f.side(s.id))
+		}
+		s.lost = true
+		return
+	case f.a.outstanding >= maxOutstanding:
 		s.lost = true // responses can't be matched any more
 		return
 	}
 	f.a.outstanding++
-	s.outstanding = append(s.outstanding, p)
+	s.asked.add(p)
 	limit := f.limit[s.id]
 	// Without the responses that were lost, there is no telling how many are open.
 	// One report does for all that go beyond the limit until it is kept again.
-	if limit >= 0 && len(s.outstanding) == limit+1 && !s.peer().lost {
+	if limit >= 0 && s.asked.len() == limit+1 && !s.peer().lost {
 		f.violate(ruleIRD, s.id, at, "more Reads or Atomics are outstanding than the %d that were negotiated", limit)
 	}
 }
 
-// answered removes the i-th outstanding Read or Atomic.
-func (s *stream) answered(i int) {
-	copy(s.outstanding[i:], s.outstanding[i+1:])
-	s.outstanding[len(s.outstanding)-1] = nil
-	s.outstanding = s.outstanding[:len(s.outstanding)-1]
-	s.f.a.outstanding--
+// answered removes an outstanding Read or Atomic.
+func (s *stream) answered(p *pending) {
+	if s.asked.remove(p) {
+		s.f.a.outstanding--
+	}
+}
+
+// answeredBefore removes those that were asked for before p: their responses
+// were lost.
+func (s *stream) answeredBefore(p *pending) {
+	for q := s.asked.first(); q != p; q = s.asked.first() {
+		s.answered(q)
+	}
 }
 
 // readRequest judges an RDMA Read Request.
@@ -69,45 +77,32 @@ func (s *stream) response(at capture.At, m *Message, seg *Segment) {
 // case its STag and TO need not be valid (RFC 5041 §5.2).
 func (s *stream) match(at capture.At, m *Message, empty bool) {
 	asker := s.peer()
-	fits := func(p *pending) bool {
-		if p.atomic {
-			return false
+	p := asker.asked.findRead(m.STag, m.TO, empty)
+	if p == nil && s.lost { // the rest of a response whose beginning was lost, perhaps
+		if p = asker.asked.findInside(m.STag, m.TO); p != nil {
+			m.answers, m.Partial = p, true
+			return
 		}
-		if empty && p.read.Size == 0 {
-			return true
-		}
-		return p.read.SinkSTag == m.STag && p.read.SinkTO == m.TO
 	}
-	for i, p := range asker.outstanding {
-		if !fits(p) {
-			// The rest of a response whose beginning was lost.
-			off := m.TO - p.read.SinkTO
-			if s.lost && !p.atomic && p.read.SinkSTag == m.STag && off < uint64(p.read.Size) {
-				m.answers, m.Partial = p, true
-				return
-			}
-			continue
-		}
+	first := asker.asked.first()
+	if p != nil {
 		m.answers = p
-		if i > 0 {
-			if s.lost {
-				for range i {
-					asker.answered(0) // their responses were lost
-				}
-			} else {
-				s.f.violate(ruleResponse, s.id, at, "a Read Response to STag %v TO 0x%x overtakes %d that were asked for before", m.STag, m.TO, i)
-			}
+		switch {
+		case p == first:
+		case s.lost:
+			asker.answeredBefore(p)
+		default:
+			s.f.violate(ruleResponse, s.id, at, "a Read Response to STag %v TO 0x%x overtakes that to %v, which was asked for before", m.STag, m.TO, first)
 		}
 		return
 	}
 	if asker.lost || s.lost {
 		return
 	}
-	if len(asker.outstanding) == 0 {
+	if first == nil {
 		s.f.violate(ruleResponse, s.id, at, "a Read Response to STag %v TO 0x%x, and no Read is outstanding", m.STag, m.TO)
 		return
 	}
-	first := asker.outstanding[0]
 	if first.atomic {
 		s.f.violate(ruleResponse, s.id, at, "a Read Response where Atomic %d comes next to be answered", first.id)
 		return
@@ -125,17 +120,7 @@ func (s *stream) readDone(at capture.At, m *Message) {
 	if size := uint64(m.answers.read.Size); m.Length < size {
 		s.f.violate(ruleResponse, s.id, at, "a Read Response of %d octets to a Read of %d", m.Length, size)
 	}
-	s.removeAnswered(m)
-}
-
-func (s *stream) removeAnswered(m *Message) {
-	asker := s.peer()
-	for i, p := range asker.outstanding {
-		if p == m.answers {
-			asker.answered(i)
-			return
-		}
-	}
+	s.peer().answered(m.answers)
 }
 
 // atomicRequest judges an Atomic Request (RFC 7306 §5.2.1).
@@ -169,18 +154,13 @@ func (s *stream) atomicResponse(at capture.At, m *Message, head []byte) {
 		return
 	}
 	m.AtomicResponse = &r
-	for i, p := range asker.outstanding {
-		if !p.atomic || p.id != r.RequestID {
-			continue
+	if p := asker.asked.find(askKey{atomic: true, to: uint64(r.RequestID)}); p != nil {
+		if first := asker.asked.first(); p != first && !s.lost {
+			f.violate(ruleAtomicReply, s.id, at, "the response to Atomic %d overtakes that to %v, which was asked for before", r.RequestID, first)
+		} else {
+			asker.answeredBefore(p)
 		}
-		if i > 0 && !s.lost {
-			f.violate(ruleAtomicReply, s.id, at, "the response to Atomic %d overtakes %d that were asked for before", r.RequestID, i)
-			asker.answered(i)
-			return
-		}
-		for range i + 1 {
-			asker.answered(0)
-		}
+		asker.answered(p)
 		return
 	}
 	if !asker.lost && !s.lost {

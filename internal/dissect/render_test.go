@@ -341,7 +341,7 @@ func TestWhatStreamsHoldIsBounded(t *testing.T) {
 	a.outstanding = maxOutstanding
 	s := &f.streams[1]
 	s.ask(capture.At{}, &pending{})
-	if len(s.outstanding) != 0 || !s.lost {
+	if s.asked.len() != 0 || !s.lost {
 		t.Error("Reads beyond the limit are kept")
 	}
 }

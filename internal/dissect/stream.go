@@ -52,8 +52,9 @@ type stream struct {
 	queues [rdmap.NumQueues]queue
 	tagged [numSlots]*Message
 
-	outstanding []*pending // Reads and Atomics that this side asked for
-	recent      *history   // the headers of recent segments
+	asked  asked    // Reads and Atomics
+	full   bool     // there were too many of them, and that was said
+	recent *history // the headers of recent segments
 }
 
 func (s *stream) peer() *stream { return &s.f.streams[1-s.id] }
