@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"sync"
 	"unsafe"
 
@@ -219,23 +218,11 @@ func (m *MR) Close() error {
 	}
 	m.closing.Lock()
 	defer m.closing.Unlock()
-	if err := deregister(m.entry); err != nil {
+	if err := m.entry.Deregister(); err != nil {
 		return m.fail("deregister", fmt.Errorf("%w: %w", ErrBusy, err))
 	}
 	remove(m.pd.dev, m.pd.dev.regions, closer(m))
 	return nil
-}
-
-// deregister waits for others that are invalidating the entry at this moment,
-// such as the peer, which takes no longer than one copy.
-func deregister(e *stag.Entry) error {
-	for {
-		err := e.Deregister()
-		if err == nil || e.Valid() { // what windows are bound to is valid
-			return err
-		}
-		runtime.Gosched()
-	}
 }
 
 // A FastRegister says how OpFastRegister makes a region valid: with an STag of
@@ -334,7 +321,7 @@ func (w *MW) Close() error {
 	}
 	w.closing.Lock()
 	defer w.closing.Unlock()
-	if err := deregister(w.entry); err != nil {
+	if err := w.entry.Deregister(); err != nil {
 		return &OpError{Op: "deallocate", Object: "MW " + w.STag().String(), Err: err}
 	}
 	remove(w.pd.dev, w.pd.dev.windows, closer(w))
