@@ -152,8 +152,10 @@ func (c *Config) Check() error {
 		name string
 		v    time.Duration
 	}{
-		{"RequestTimeout", c.RequestTimeout}, {"ReplyTimeout", c.ReplyTimeout},
-		{"FirstFPDUTimeout", c.FirstFPDUTimeout}, {"Settle", c.Settle},
+		{"RequestTimeout", c.RequestTimeout},
+		{"ReplyTimeout", c.ReplyTimeout},
+		{"FirstFPDUTimeout", c.FirstFPDUTimeout},
+		{"Settle", c.Settle},
 	} {
 		if d.v < 0 {
 			return fail("%s %v is negative: say how long, or 0", d.name, d.v)

@@ -101,8 +101,9 @@ func fuzzInitiator(t *testing.T, octets []byte, seed uint64, cfg Config) {
 		if octets[16]&0x20 == 0 || s.ended != 0 { // a rejection without R, or the stream is closed
 			t.Fatalf("%x: %v", octets, err)
 		}
-		if left, _ := io.ReadAll(s); !bytes.Equal(left, rest) {
-			t.Fatalf("%x leaves %x to the ULP; want %x", octets, left, rest)
+		behind := octets[20+int(octets[18])*256+int(octets[19]):] // also if the enhanced data are wrong
+		if left, _ := io.ReadAll(s); !bytes.Equal(left, behind) {
+			t.Fatalf("%x leaves %x to the ULP; want %x", octets, left, behind)
 		}
 		return
 	case c == nil:

@@ -549,9 +549,8 @@ func TestMissingContextOrStreamIsAConfigError(t *testing.T) {
 		"Dial without a function":            func() error { _, err := Dial(t.Context(), nil, Config{}); return err },
 		"Dial by a function without streams": func() error { _, err := Dial(t.Context(), dial(nil), Config{}); return err },
 	} {
-		var e *ConfigError
-		if err := start(); !errors.As(err, &e) {
-			t.Errorf("%s: %v; want a ConfigError", name, err)
+		if _, ok := errors.AsType[*ConfigError](start()); !ok {
+			t.Errorf("%s is no ConfigError", name)
 		}
 	}
 	for _, accept := range []bool{true, false} {
@@ -566,8 +565,7 @@ func TestMissingContextOrStreamIsAConfigError(t *testing.T) {
 			} else {
 				err = req.Reject(none, nil)
 			}
-			var e *ConfigError
-			if !errors.As(err, &e) {
+			if _, ok := errors.AsType[*ConfigError](err); !ok {
 				t.Errorf("accepting %v without a context: %v; want a ConfigError", accept, err)
 			}
 			if accept {
