@@ -1,6 +1,7 @@
 package rdmap
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -84,22 +85,41 @@ func TestTraceTellsWhichMessageWasRefusedAndWhy(t *testing.T) {
 		code TermCode
 		want string
 	}{
-		{"a Write to a bad STag", func(region) ddp.Segment { return tagged(OpWrite, 0x12345, 7, []byte("x")) }, nil,
-			TermCode(ddp.CodeInvalidSTag.TermWord()), "<- RDMA Write stag=0x00012345 to=0x7 len=1 refused: "},
-		{"a Read Request for a bad STag", func(region) ddp.Segment { return readRequest(ReadRequest{Size: 5, SrcSTag: 9}) }, nil,
-			CodeInvalidSTag, "<- RDMA Read Request qn=1 msn=1 len=28 refused: "},
-		{"a Send without a buffer", func(region) ddp.Segment { return untagged(OpSend, []byte("no")) }, nil,
-			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Send qn=0 msn=1 len=2 refused: "},
-		{"a later segment of it", func(region) ddp.Segment { return untagged(OpSend, []byte("no")) }, []change{mo(10)},
-			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Send qn=0 msn=1 len=12 refused: "},
-		{"a reserved opcode in a tagged message", func(r region) ddp.Segment { return tagged(OpWrite, r.tag, base, []byte("x")) }, []change{opcode(13)},
-			CodeUnexpectedOpcode, "<- reserved opcode 13 stag=TAG to=0x1000 len=1 refused: "},
-		{"a Terminate in a tagged message", func(r region) ddp.Segment { return tagged(OpTerminate, r.tag, base, nil) }, nil,
-			CodeUnexpectedOpcode, "<- Terminate stag=TAG to=0x1000 len=0 refused: "},
-		{"a Write on an untagged queue", func(region) ddp.Segment { return atomicRequest(AtomicRequest{}) }, []change{opcode(uint8(OpWrite))},
-			CodeUnexpectedOpcode, "<- RDMA Write qn=1 msn=1 len=52 refused: "},
-		{"an Atomic Response that nobody waits for", func(region) ddp.Segment { return atomicResponse(1, 2) }, nil,
-			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Atomic Response qn=3 msn=1 len=12 refused: "},
+		{
+			"a Write to a bad STag", func(region) ddp.Segment { return tagged(OpWrite, 0x12345, 7, []byte("x")) }, nil,
+			TermCode(ddp.CodeInvalidSTag.TermWord()), "<- RDMA Write stag=0x00012345 to=0x7 len=1 refused: ",
+		},
+		{
+			"a Read Request for a bad STag", func(region) ddp.Segment { return readRequest(ReadRequest{Size: 5, SrcSTag: 9}) }, nil,
+			CodeInvalidSTag, "<- RDMA Read Request qn=1 msn=1 len=28 refused: ",
+		},
+		{
+			"a Send without a buffer", func(region) ddp.Segment { return untagged(OpSend, []byte("no")) }, nil,
+			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Send qn=0 msn=1 len=2 refused: ",
+		},
+		{
+			"a later segment of it", func(region) ddp.Segment { return untagged(OpSend, []byte("no")) },
+			[]change{mo(10)},
+			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Send qn=0 msn=1 len=12 refused: ",
+		},
+		{
+			"a reserved opcode in a tagged message", func(r region) ddp.Segment { return tagged(OpWrite, r.tag, base, []byte("x")) },
+			[]change{opcode(13)},
+			CodeUnexpectedOpcode, "<- reserved opcode 13 stag=TAG to=0x1000 len=1 refused: ",
+		},
+		{
+			"a Terminate in a tagged message", func(r region) ddp.Segment { return tagged(OpTerminate, r.tag, base, nil) }, nil,
+			CodeUnexpectedOpcode, "<- Terminate stag=TAG to=0x1000 len=0 refused: ",
+		},
+		{
+			"a Write on an untagged queue", func(region) ddp.Segment { return atomicRequest(AtomicRequest{}) },
+			[]change{opcode(uint8(OpWrite))},
+			CodeUnexpectedOpcode, "<- RDMA Write qn=1 msn=1 len=52 refused: ",
+		},
+		{
+			"an Atomic Response that nobody waits for", func(region) ddp.Segment { return atomicResponse(1, 2) }, nil,
+			TermCode(ddp.CodeMSNNoBuffer.TermWord()), "<- Atomic Response qn=3 msn=1 len=12 refused: ",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var seen []Trace
@@ -109,7 +129,7 @@ func TestTraceTellsWhichMessageWasRefusedAndWhy(t *testing.T) {
 			if len(seen) != 2 || seen[1].Op != OpTerminate || !seen[1].Sent || seen[1].Err != nil {
 				t.Fatalf("traced %v; want one message and then the Terminate for it", seen)
 			}
-			if e := seen[0].Err; e == nil || e.Code != tt.code || e != s.err {
+			if e := seen[0].Err; e == nil || e.Code != tt.code || !errors.Is(s.err, e) {
 				t.Errorf("the verdict is %v; want %v, with which Receive returned: %v", e, tt.code, s.err)
 			}
 			want := strings.ReplaceAll(tt.want, "TAG", r.tag.String())
