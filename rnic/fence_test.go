@@ -145,8 +145,8 @@ func TestReadThatWasFlushedDoesNotShutTheFenceOfTheNextStream(t *testing.T) {
 // while the response comes in.
 func TestFencedSendCarriesTheResultOfAnAtomic(t *testing.T) {
 	leakcheck.Check(t)
-	const rounds = 1000
-	p := overTCP(t, "127.0.0.1:0")
+	const rounds = 2000
+	p := rnictest.Connect(t)
 	_, counter := words(1)
 	target := p.B.Register(t, counter, everyRight)
 	found, arrived := make([]byte, 8), make([]byte, 8)
