@@ -293,13 +293,23 @@ func TestErrorsOfTheFileAreKept(t *testing.T) {
 // A blockWriter is a file that can be looked at while it grows, and counts its
 // writes.
 type blockWriter struct {
-	bytes.Buffer
+	mu     sync.Mutex // a Writer writes from a timer too
+	buf    bytes.Buffer
 	writes int
 }
 
 func (b *blockWriter) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.writes++
-	return b.Buffer.Write(p)
+	return b.buf.Write(p)
+}
+
+// state returns what was written, and in how many writes.
+func (b *blockWriter) state() (octets []byte, writes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.buf.Bytes()), b.writes
 }
 
 // What a program leaves that is killed can be read, and lacks little.
@@ -312,7 +322,8 @@ func TestFileOfAWriterThatIsNeverClosed(t *testing.T) {
 		}
 		holds := func(what string, n int) {
 			t.Helper()
-			if got := len(segments(t, b.Bytes())); got != n {
+			octets, _ := b.state()
+			if got := len(segments(t, octets)); got != n {
 				t.Errorf("%s: the file has %d packets; want %d", what, got, n)
 			}
 		}
@@ -338,9 +349,9 @@ func TestFileOfAWriterThatIsNeverClosed(t *testing.T) {
 		holds("after a close", 14)
 		w.Stream(ourAddr, peerAddr, true).End()
 		holds("after the end", 17)
-		writes := b.writes
+		_, writes := b.state()
 		time.Sleep(time.Hour)
-		if b.writes != writes {
+		if _, now := b.state(); now != writes {
 			t.Error("something is written while nothing is recorded")
 		}
 	})
@@ -357,14 +368,15 @@ func TestFileEndsBehindAPacketWhateverItsSize(t *testing.T) {
 		seen := 0
 		for i := range 200 {
 			s.Sent(pattern(65_000 - 301*i))
-			if n := len(packets(t, b.Bytes())); n < seen {
+			octets, _ := b.state()
+			if n := len(packets(t, octets)); n < seen {
 				t.Fatalf("%d packets, and %d before", n, seen)
 			} else {
 				seen = n
 			}
 		}
-		if b.writes < 5 {
-			t.Errorf("%d writes; this test wants some in the midst of things", b.writes)
+		if _, writes := b.state(); writes < 5 {
+			t.Errorf("%d writes; this test wants some in the midst of things", writes)
 		}
 		if err := w.Close(); err != nil {
 			t.Error(err)
