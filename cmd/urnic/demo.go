@@ -134,7 +134,6 @@ func checkRecording(ctx context.Context, ladder io.Writer, recording io.Reader) 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // of memory
 	fmt.Fprintln(ladder)
 	result, err := dissect.WriteLadder(ctx, ladder, r, dissect.Options{})
 	if err != nil {

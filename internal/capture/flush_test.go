@@ -3,8 +3,6 @@ package capture
 import (
 	"bytes"
 	"errors"
-	"io"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -152,38 +150,5 @@ func TestClosedWriterRecordsNothing(t *testing.T) {
 	w.Stream(ourAddr, peerAddr, true).Sent([]byte("y"))
 	if err := errors.Join(w.Flush(), w.Close()); err != nil || b.Len() != n {
 		t.Errorf("%d octets, then %d; error %v", n, b.Len(), err)
-	}
-}
-
-func TestCreateWritesAFileThatOpens(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "a.pcapng")
-	w, err := Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Stream(ourAddr, peerAddr, false).Sent([]byte("x"))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r.Packets() < 4 {
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := r.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("behind the last packet: %v", err)
-	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := Create(filepath.Join(name, "no", "directory")); err == nil {
-		t.Error("Create succeeds without a directory")
-	}
-	if _, err := Open(name + ".missing"); err == nil {
-		t.Error("Open succeeds without a file")
 	}
 }

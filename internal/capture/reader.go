@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/gopacket/gopacket/layers"
@@ -55,7 +54,6 @@ type format interface {
 // A Reader reads the packets of a pcap or pcapng file.
 type Reader struct {
 	r       *bufio.Reader
-	file    io.Closer
 	format  format
 	offset  int64
 	packets int
@@ -63,22 +61,8 @@ type Reader struct {
 	err     error
 }
 
-// Open opens a capture file. The caller closes the Reader.
-func Open(name string) (*Reader, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := NewReader(f)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	r.file = f
-	return r, nil
-}
-
-// NewReader starts to read a capture from r. Close does not close r. It fails
-// with an *Error if what r holds is no capture.
+// NewReader starts to read a capture from r. It fails with an *Error if what r
+// holds is no capture.
 func NewReader(r io.Reader) (*Reader, error) {
 	c := &Reader{r: bufio.NewReaderSize(r, 64<<10)}
 	if magic, _ := c.r.Peek(2); len(magic) == 2 && magic[0] == 0x1F && magic[1] == 0x8B {
@@ -123,14 +107,6 @@ func (r *Reader) Next() (Packet, error) {
 
 // Packets returns how many packets were read.
 func (r *Reader) Packets() int { return r.packets }
-
-// Close closes the file that Open opened.
-func (r *Reader) Close() error {
-	if r.file == nil {
-		return nil
-	}
-	return r.file.Close()
-}
 
 func (r *Reader) fail(reason string, err error) error {
 	return &Error{Packets: r.packets, Offset: r.offset, Reason: reason, Err: err}

@@ -2,11 +2,9 @@ package capture
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
@@ -34,7 +32,6 @@ type Writer struct {
 	ng      *pcapgo.NgWriter
 	out     *bufio.Writer // that of ng
 	timer   *time.Timer   // flushes what is in out; nil if there is nothing
-	file    io.Closer     // what Close closes, if Create opened it
 	err     error         // the first error of the file; after it, nothing is written
 	closed  bool
 	buf     []byte // the packet in the making
@@ -73,21 +70,6 @@ func NewWriter(w io.Writer) (*Writer, error) {
 	return &Writer{ng: ng, out: out, inUse: make(map[tuple]struct{})}, nil
 }
 
-// Create makes or truncates the file of the given name and records into it.
-// Close closes the file.
-func Create(name string) (*Writer, error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, fmt.Errorf("capture: %w", err)
-	}
-	w, err := NewWriter(f)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	w.file = f
-	return w, nil
-}
-
 // Flush writes what is buffered. It returns the first error that this or
 // earlier writes met.
 func (w *Writer) Flush() error {
@@ -117,9 +99,6 @@ func (w *Writer) Close() error {
 	}
 	_ = w.flush() // the error is kept
 	w.closed = true
-	if w.file != nil {
-		w.keep(w.file.Close())
-	}
 	return w.err
 }
 

@@ -76,11 +76,7 @@ func TestEveryGoldenCaptureIsDescribed(t *testing.T) {
 func TestGoldenCaptures(t *testing.T) {
 	for name, want := range goldens(t) {
 		t.Run(strings.TrimSuffix(name, ".pcap.gz"), func(t *testing.T) {
-			r, err := capture.Open(filepath.Join(captures, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = r.Close() }()
+			r := open(t, strings.TrimSuffix(name, ".pcap.gz"))
 			crc, maxULPDU := map[string]int{}, 0
 			re := reencoder{t: t}
 			result, err := Analyze(t.Context(), r, func(e *Event) error {

@@ -24,11 +24,15 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/output"
 // open opens a golden capture.
 func open(t testing.TB, name string) *capture.Reader {
 	t.Helper()
-	r, err := capture.Open(filepath.Join(captures, name+".pcap.gz"))
+	f, err := os.Open(filepath.Join(captures, name+".pcap.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.Close() })
+	t.Cleanup(func() { _ = f.Close() })
+	r, err := capture.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
