@@ -345,19 +345,7 @@ func TestInitiatorIsPatientWithTheReplyOnlySoLong(t *testing.T) {
 	for n := range mpa.FrameHeaderLen + mpa.EnhancedLen {
 		inWorld(t, func(w *world) {
 			s := w.side()
-			l, err := w.Listen(w.Context(), ":0")
-			if err != nil {
-				w.Fatal(err)
-			}
-			defer l.Close()
-			connected := make(chan error, 1)
-			go func() { connected <- s.QP.Connect(w.Context(), l.Addr().String(), rnic.ConnParam{}) }()
-			c, err := l.Accept()
-			if err != nil {
-				w.Fatal(err)
-			}
-			h := newPeer(w, c)
-			req := h.readFrame()
+			h, req, connected := w.asked(s, rnic.ConnParam{})
 			reply := plainReply(&req)
 			b, _ := reply.AppendBinary(nil)
 			start := time.Now()

@@ -83,6 +83,21 @@ func newPeer(t testing.TB, c net.Conn) *peer {
 // Connect ends.
 func (w *world) responder(s *rnictest.Side, p rnic.ConnParam, change ...func(*mpa.Frame)) (*peer, <-chan error) {
 	w.Helper()
+	h, req, connected := w.asked(s, p)
+	f := plainReply(&req)
+	for _, c := range change {
+		c(&f)
+	}
+	h.full(&f, &req)
+	h.frame(&f)
+	synctest.Wait()
+	return h, connected
+}
+
+// asked connects a side to a peer that has read its Request, and not answered.
+// What Connect returns comes from the channel.
+func (w *world) asked(s *rnictest.Side, p rnic.ConnParam) (h *peer, req mpa.Frame, result <-chan error) {
+	w.Helper()
 	l, err := w.Listen(context.Background(), ":0")
 	if err != nil {
 		w.Fatal(err)
@@ -94,16 +109,8 @@ func (w *world) responder(s *rnictest.Side, p rnic.ConnParam, change ...func(*mp
 	if err != nil {
 		w.Fatal(err)
 	}
-	h := newPeer(w, c)
-	req := h.readFrame()
-	f := plainReply(&req)
-	for _, c := range change {
-		c(&f)
-	}
-	h.full(&f, &req)
-	h.frame(&f)
-	synctest.Wait()
-	return h, connected
+	h = newPeer(w, c)
+	return h, h.readFrame(), connected
 }
 
 // full enters full operation after these frames.

@@ -379,19 +379,7 @@ func TestQPIsBoundBeforeFullOperation(t *testing.T) {
 		s.Recv(w, rnic.RecvWR{ID: 1, SGL: []rnic.SGE{s.Register(w, make([]byte, 16), rnic.LocalWrite).SGE(0, 16)}})
 		// The first FPDU comes in one piece with the Reply: whatever full operation
 		// brings finds its queue pair.
-		l, err := w.Listen(context.Background(), ":0")
-		if err != nil {
-			w.Fatal(err)
-		}
-		defer l.Close()
-		connected := make(chan error, 1)
-		go func() { connected <- s.QP.Connect(context.Background(), l.Addr().String(), rnic.ConnParam{}) }()
-		c, err := l.Accept()
-		if err != nil {
-			w.Fatal(err)
-		}
-		h := newPeer(w, c)
-		req := h.readFrame()
+		h, req, connected := w.asked(s, rnic.ConnParam{})
 		reply := plainReply(&req)
 		h.full(&reply, &req)
 		b, _ := reply.AppendBinary(nil)
