@@ -5,7 +5,7 @@ package ddp
 // (RFC 5041 §3). Package mpa has one over TCP.
 //
 // One goroutine at a time may send (Post, Flush, Posted, Accepted, CloseWrite)
-// while another one receives (Receive, Discard). MULPDU, Close and Abort may be
+// while another one receives (Receive, TryReceive, Discard). MULPDU, Close and Abort may be
 // called from anywhere; the last two end what is waiting.
 //
 // The interface uses only built-in types, so that an implementation need not
@@ -39,6 +39,10 @@ type LLP interface {
 	// at least one, or with an error; one that wraps io.EOF says that the peer
 	// has torn the stream down gracefully (rule 9).
 	Receive(place func(segment []byte, order uint64)) error
+
+	// TryReceive is Receive that does not wait. It reports whether it has passed
+	// a segment.
+	TryReceive(place func(segment []byte, order uint64)) (bool, error)
 
 	// Discard drops what the peer still sends, until it ends the stream.
 	Discard() error

@@ -40,7 +40,19 @@ func NewStream(llp LLP, ulp Receiver, queues int) *Stream {
 //     of the stream gracefully, and sending goes on (§6.2.1).
 func (s *Stream) Receive() error {
 	failed := s.sink.err != nil
-	err := s.llp.Receive(s.place)
+	return s.received(failed, s.llp.Receive(s.place))
+}
+
+// TryReceive is Receive that does not wait: it reports whether there was
+// anything.
+func (s *Stream) TryReceive() (bool, error) {
+	failed := s.sink.err != nil
+	some, err := s.llp.TryReceive(s.place)
+	return some, s.received(failed, err)
+}
+
+// received returns the sink's error, if it is new, or the LLP's.
+func (s *Stream) received(failed bool, err error) error {
 	if !failed && s.sink.err != nil {
 		if s.sink.ended { // "MUST cause the DDP Stream to be abortively torn down": §6.2.1
 			_ = s.llp.Abort() // the sink's error is what there is to tell

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"time"
 )
 
 // intakeSize is what one read takes: one long FPDU and what follows it.
@@ -19,6 +21,7 @@ type intake struct {
 	n     int               // octets in buf, an FPDU beginning at its front
 	stash []byte            // takes their place while there is no buf
 
+	fresh bool   // octets have come that nobody has looked at, see Await
 	order uint64 // of the next ULPDU
 	err   error  // after which nothing is passed on any more
 
@@ -28,14 +31,13 @@ type intake struct {
 
 func (in *intake) init() {
 	in.get = func() []byte {
-		in.buf = intakes.Get().(*[intakeSize]byte)
-		in.n = copy(in.buf[:], in.stash)
+		if in.buf == nil {
+			in.buf = intakes.Get().(*[intakeSize]byte)
+			in.n = copy(in.buf[:], in.stash)
+		}
 		return in.buf[in.n:]
 	}
-	in.unget = func() {
-		intakes.Put(in.buf)
-		in.buf = nil
-	}
+	in.unget = in.park
 }
 
 // park puts the unfinished FPDU aside and gives the buffer back.
@@ -45,79 +47,145 @@ func (in *intake) park() {
 		in.stash = nil
 	}
 	in.stash = append(in.stash[:0], in.buf[:in.n]...)
-	in.unget()
+	in.release()
+}
+
+// release gives the buffer back.
+func (in *intake) release() {
+	if in.buf != nil {
+		intakes.Put(in.buf)
+		in.buf = nil
+	}
 }
 
 // drop forgets what has arrived, and gives the buffer back.
 func (in *intake) drop() {
 	in.stash = nil
-	if in.buf != nil {
-		in.unget()
-	}
+	in.release()
 }
+
+// ErrInterrupted says that Interrupt was called.
+var ErrInterrupted = errors.New("mpa: the wait was interrupted")
 
 // Receive waits until FPDUs have arrived and passes the ULPDU of each to place,
 // with its number in the sender's order from 0. The ULPDU is place's only until
 // place returns.
 //
-// It returns after at least one ULPDU, or with an error, after which it never
-// passes another one (RFC 5044 §8): an *Error with CodeCRC or CodeMarker, which
-// leaves the connection open for a Terminate, or one with CodeConnectionLost.
-// The latter wraps io.EOF if the peer has ended its half gracefully (§7.2).
+// It returns after at least one ULPDU, with ErrInterrupted after a call of
+// Interrupt, or with another error, after which it never passes another one
+// (RFC 5044 §8): an *Error with CodeCRC or CodeMarker, which leaves the
+// connection open for a Terminate, or one with CodeConnectionLost. The latter
+// wraps io.EOF if the peer has ended its half gracefully (§7.2).
 func (c *Conn) Receive(place func(ulpdu []byte, order uint64)) error {
 	in := &c.in
 	c.enter()
 	defer c.leave()
 	for in.err == nil {
-		if in.err = c.fill(); in.err != nil {
-			break
+		if !in.fresh {
+			if err := c.fill(true); err != nil {
+				return err
+			}
 		}
-		before := in.order
-		if in.err = c.deframe(place); in.order > before {
+		if c.pass(place) {
 			return in.err
 		}
 	}
 	return in.err
 }
 
-// fill reads once, waiting if need be.
-func (c *Conn) fill() error {
+// TryReceive is Receive that does not wait: it reads at most once, and reports
+// whether it has passed a ULPDU.
+func (c *Conn) TryReceive(place func(ulpdu []byte, order uint64)) (bool, error) {
 	in := &c.in
-	err := c.read()
-	if err == nil {
+	c.enter()
+	defer c.leave()
+	if !in.fresh && in.err == nil {
+		if err := c.fill(false); err != nil {
+			return false, err
+		}
+	}
+	if in.err == nil && in.fresh {
+		return c.pass(place), in.err
+	}
+	return false, in.err
+}
+
+// Await waits until something has come for Receive or TryReceive, if only an
+// error. It returns ErrInterrupted after a call of Interrupt.
+func (c *Conn) Await() error {
+	if c.in.fresh || c.in.err != nil {
 		return nil
+	}
+	c.enter()
+	defer c.leave()
+	if err := c.fill(true); errors.Is(err, ErrInterrupted) {
+		return err
+	}
+	return nil // of another error, the next call tells
+}
+
+// Polls reports whether TryReceive can tell what has come. Streams that can
+// only wait have nothing for it.
+func (c *Conn) Polls() bool { return c.stream.Polls() }
+
+// Interrupt makes the Receive or Await that waits now return with
+// ErrInterrupted, or if none does, the next one that would wait. It may be called
+// from anywhere.
+func (c *Conn) Interrupt() { _ = c.netConn.SetReadDeadline(longAgo) } // a closed connection waits for nothing
+
+var longAgo = time.Unix(1, 0)
+
+// pass passes on the whole FPDUs that are at hand, and reports whether there
+// were any.
+func (c *Conn) pass(place func(ulpdu []byte, order uint64)) bool {
+	in := &c.in
+	in.fresh = false
+	before := in.order
+	in.err = c.deframe(place)
+	return in.order > before
+}
+
+// fill reads once, and keeps an error: all but ErrInterrupted are for good.
+func (c *Conn) fill(wait bool) error {
+	in := &c.in
+	err := c.read(wait)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		_ = c.netConn.SetReadDeadline(time.Time{}) // as above
+		return ErrInterrupted
 	}
 	partial := in.n > 0 && in.buf != nil || in.buf == nil && len(in.stash) > 0
 	c.recordReadEnd(err)
-	if in.buf != nil {
-		in.unget()
-	}
+	in.release()
+	in.err = c.failure(err)
 	if errors.Is(err, io.EOF) && partial {
-		return &Error{
+		in.err = &Error{
 			Code: CodeConnectionLost, Clause: "RFC 5044 §8", Err: io.ErrUnexpectedEOF,
 			Reason: "the stream ended inside an FPDU",
 		}
 	}
-	return c.failure(err)
+	return in.err
 }
 
-// read reads once behind what is there, waiting if need be. After an error, the
-// buffer may be held.
-func (c *Conn) read() error {
+// read reads once behind what is there. After an error, the buffer may be held.
+func (c *Conn) read(wait bool) error {
 	in := &c.in
 	var n int
 	var err error
-	if in.buf != nil {
-		if n, err = c.stream.TryRead(in.buf[in.n:]); n == 0 && err == nil {
-			in.park()
-		}
-	}
-	if in.buf == nil && err == nil {
+	if wait {
 		n, err = c.stream.ReadInto(in.get, in.unget)
+	} else {
+		n, err = c.stream.TryRead(in.get())
 	}
-	if n > 0 {
+	switch {
+	case n > 0:
 		in.n += n
+		in.fresh = true
 		return nil
+	case err == nil && in.n == 0:
+		in.release() // who polls many connections has no buffer for each
 	}
 	return err
 }
@@ -164,7 +232,7 @@ func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 func (c *Conn) stop(b []byte, bad int) {
 	in := &c.in
 	if c.recorder == nil {
-		in.unget()
+		in.release()
 		return
 	}
 	c.deframer.Skip(bad)
@@ -178,7 +246,7 @@ func (c *Conn) stop(b []byte, bad int) {
 // discarding first keeps that from happening.
 func (c *Conn) Discard() error {
 	in := &c.in
-	in.err = errDiscarding
+	in.err, in.fresh = errDiscarding, false
 	c.enter()
 	defer c.leave()
 	for {
@@ -189,16 +257,20 @@ func (c *Conn) Discard() error {
 			n := c.recordWhole(in.buf[:in.n])
 			in.n = copy(in.buf[:], in.buf[n:in.n])
 		}
-		if err := c.read(); err != nil {
-			c.recordReadEnd(err)
-			if in.buf != nil {
-				in.unget()
-			}
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return c.failure(err)
+		err := c.read(true)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			_ = c.netConn.SetReadDeadline(time.Time{}) // as above
+			continue
 		}
+		c.recordReadEnd(err)
+		in.release()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return c.failure(err)
 	}
 }
 

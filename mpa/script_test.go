@@ -50,6 +50,8 @@ func (s *script) TryRead(p []byte) (int, error) {
 	return s.Read(p)
 }
 
+func (s *script) Polls() bool { return true }
+
 func (s *script) ReadInto(get func() []byte, unget func()) (int, error) {
 	get()
 	unget() // as if nothing had been there at first

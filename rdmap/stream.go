@@ -29,7 +29,7 @@ type Config struct {
 
 // A Stream is an RDMAP stream over an LLP. One goroutine at a time may transmit
 // (Transmit and the LLP's sending methods) while another one receives (Receive,
-// Discard). Fail, MayRead, Stats and Abort may be called from anywhere.
+// TryReceive, Discard). Fail, MayRead, Stats and Abort may be called from anywhere.
 // It takes for granted that nothing leaves before the LLP's Flush.
 type Stream struct {
 	cfg     Config
@@ -97,8 +97,17 @@ func (s *Stream) Fail(e *Error) bool {
 // broke: the caller passes it to Fail, so that the peer is told. Other errors
 // are those of the LLP: the stream is lost, or, if one wraps io.EOF, the peer
 // has ended its half.
-func (s *Stream) Receive() error {
-	err := s.ddp.Receive()
+func (s *Stream) Receive() error { return s.received(s.ddp.Receive()) }
+
+// TryReceive is Receive that does not wait: it reports whether there was
+// anything.
+func (s *Stream) TryReceive() (bool, error) {
+	some, err := s.ddp.TryReceive()
+	return some, s.received(err)
+}
+
+// received returns an error of the layers below as Receive does.
+func (s *Stream) received(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -46,12 +46,13 @@ type CQ struct {
 	mu       sync.Mutex // taken last: below it only that of the channel
 	ring     []cqe
 	head, n  int
-	armed    Notify
+	armed    atomic.Uint32 // a Notify, or 0; written under mu
 	fired    chan struct{} // holds one token when the queue has fired
-	waiters  int           // in Wait
+	waiters  atomic.Int32  // in Wait, and not driving; written under mu
 	news     chan struct{} // holds one token when those in Wait must look again
 	overflow bool
 	closed   bool
+	drive    driving
 
 	users   atomic.Int32 // work queues that complete here
 	closing sync.Mutex   // held by Close
@@ -158,7 +159,7 @@ func (c *CQ) push(e cqe, solicited bool) bool {
 	if c.n == len(c.ring) {
 		c.overflow = true
 		c.wake()
-		if c.armed != 0 { // whoever waits for that must not sleep on
+		if c.armed.Load() != 0 { // whoever waits for that must not sleep on
 			c.fire()
 		}
 		c.dev.wg.Go(c.overflowed) // the caller holds locks of a queue pair
@@ -167,7 +168,7 @@ func (c *CQ) push(e cqe, solicited bool) bool {
 	c.ring[(c.head+c.n)%len(c.ring)] = e
 	c.n++
 	c.wake()
-	if c.armed == NextCompletion || c.armed == NextSolicited && (solicited || e.wc.Status != StatusSuccess) {
+	if armed := Notify(c.armed.Load()); armed == NextCompletion || armed == NextSolicited && (solicited || e.wc.Status != StatusSuccess) {
 		c.fire()
 	}
 	return true
@@ -176,7 +177,12 @@ func (c *CQ) push(e cqe, solicited bool) bool {
 // wake tells one of those in Wait, who tells the next if there is more to be
 // had. The caller holds mu.
 func (c *CQ) wake() {
-	if c.waiters == 0 {
+	if l := c.drive.sleeper; l != nil {
+		c.drive.sleeper = nil
+		l.conn.Interrupt()
+		return
+	}
+	if c.waiters.Load() == 0 {
 		return
 	}
 	select {
@@ -187,7 +193,7 @@ func (c *CQ) wake() {
 
 // fire tells whoever has armed the queue. The caller holds mu.
 func (c *CQ) fire() {
-	c.armed = 0
+	c.armed.Store(0)
 	select {
 	case c.fired <- struct{}{}:
 	default:
@@ -228,7 +234,9 @@ func (c *CQ) join() error {
 }
 
 // Poll moves completions into wcs, oldest first, and returns how many. It never
-// waits.
+// waits. If there are none, it looks whether the peers of the queue's connections
+// have sent something, so that a program that polls again and again is served by
+// its own calls.
 //
 // What a work request did to memory happens before the Poll that returns its
 // completion returns.
@@ -236,6 +244,17 @@ func (c *CQ) Poll(wcs []WC) int {
 	if !c.made() {
 		return 0
 	}
+	n := c.take(wcs)
+	switch {
+	case n > 0:
+		c.drive.vain.Store(0)
+	case len(wcs) > 0 && c.progress():
+		n = c.take(wcs)
+	}
+	return n
+}
+
+func (c *CQ) take(wcs []WC) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(len(wcs), c.n)

@@ -33,8 +33,11 @@ func (c *CQ) Arm(what Notify) error {
 	case <-c.fired: // of an earlier arming, which nobody waited for
 	default:
 	}
-	if c.armed != NextCompletion { // any completion includes solicited ones
-		c.armed = what
+	if Notify(c.armed.Load()) != NextCompletion { // any completion includes solicited ones
+		c.armed.Store(uint32(what))
+	}
+	for _, l := range c.drive.list() { // it is to fire even if nobody polls or waits
+		l.giveBack()
 	}
 	return nil
 }
@@ -60,7 +63,7 @@ func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 		return 0, c.fail(op, ErrNoContext)
 	}
 	for {
-		if n := c.Poll(wcs); n > 0 || len(wcs) == 0 {
+		if n := c.take(wcs); n > 0 || len(wcs) == 0 {
 			return n, nil
 		}
 		if err := c.waitForNews(ctx); err != nil {
@@ -69,12 +72,13 @@ func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	}
 }
 
-// waitForNews waits until there is a completion, or there can be none.
+// waitForNews waits until there is a completion, or there can be none. If the
+// queue is that of one connection, it receives for it meanwhile.
 func (c *CQ) waitForNews(ctx context.Context) error {
 	c.mu.Lock()
-	c.waiters++
+	c.waiters.Add(1)
 	defer func() {
-		c.waiters--
+		c.waiters.Add(-1)
 		if c.n > 0 || c.overflow || c.closed { // the others must see it too
 			c.wake()
 		}
@@ -88,6 +92,15 @@ func (c *CQ) waitForNews(ctx context.Context) error {
 			return ErrClosed
 		case c.overflow:
 			return ErrOverflow
+		}
+		if l := c.drive.only(); l != nil {
+			if l.take() {
+				if err := c.driveWaiting(ctx, l); err != nil {
+					return err
+				}
+				continue
+			}
+			l.ask()
 		}
 		c.mu.Unlock()
 		select {

@@ -27,6 +27,7 @@ func (q *QP) Disconnect(ctx context.Context) error {
 		return q.orNil(op, err)
 	}
 	l.closeAsked.Store(true)
+	l.ends()
 	l.kick()
 	select {
 	case <-l.done:

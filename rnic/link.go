@@ -12,8 +12,8 @@ import (
 
 // A link is one stream of a queue pair, from the end of start-up to its end.
 //
-// Two roles work on it. The receiver is a goroutine that waits for segments. The
-// transmitter is whoever holds tx: the poster of a request who finds it idle,
+// Two roles work on it. The receiver is a goroutine that waits for segments, or a
+// program that waits for completions, see link_drive.go. The transmitter is whoever holds tx: the poster of a request who finds it idle,
 // the receiver when there are responses to send, or, while the LLP is full, a
 // goroutine that waits for room. So an idle link has one goroutine, and a
 // request on it is sent by the goroutine that posts it.
@@ -49,6 +49,7 @@ type link struct {
 	sendErr    error         // why not, if the LLP has failed; to be read after that
 
 	// The receiver's.
+	rx            receiving
 	peerTerminate *rdmap.Terminate
 	answered      uint32 // Reads and atomics whose responses are in
 
@@ -92,6 +93,12 @@ func (p *llp) Receive(place func(segment []byte, order uint64)) error {
 	return p.Conn.Receive(p.watch)
 }
 
+// TryReceive implements ddp.LLP.
+func (p *llp) TryReceive(place func(segment []byte, order uint64)) (bool, error) {
+	p.place = place
+	return p.Conn.TryReceive(p.watch)
+}
+
 // bind gives a queue pair its stream and starts it: from Idle, in which beginStartup
 // has kept it, to RTS.
 func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*link, error) {
@@ -122,6 +129,11 @@ func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*li
 		cfg.Trace = func(t rdmap.Trace) { trace(Trace{Device: q.pd.dev.cfg.Name, QPN: q.num, Trace: t}) }
 	}
 	l.rdmap = rdmap.NewStream(newLLP(l), l, cfg)
+	l.rx.resume = make(chan struct{}, 1)
+	if conn.Polls() {
+		q.recvCQ.attach(l)
+		q.sendCQ.attach(l)
+	}
 	q.link, q.starting, q.state, q.err = l, nil, RTS, nil
 	q.pd.dev.wg.Go(l.receive)
 	return l, nil

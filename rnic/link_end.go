@@ -63,6 +63,7 @@ func (q *QP) catastrophe(e *rdmap.Error) {
 // limit bounds the time that the end takes. The caller holds the queue pair's
 // mu.
 func (l *link) limit() {
+	l.ends()
 	if l.timer == nil && !l.over {
 		l.timer = time.AfterFunc(l.qp.pd.dev.cfg.CloseTimeout, func() { l.reset(errNoDeadline, EventLost) })
 	}
@@ -92,6 +93,7 @@ func (l *link) reset(why error, event EventType) {
 		q.pd.dev.report(Event{Type: event, QP: q, Err: why})
 	}
 	_ = l.conn.Abort() // the link ends, whatever it says
+	l.ends()
 }
 
 // finish ends the link, in the receiver's goroutine: the connection is closed,
@@ -109,6 +111,9 @@ func (l *link) finish(orderly bool) {
 	l.stopping.Store(true)
 	l.kick()
 	<-l.txStopped
+	q.recvCQ.detach(l)
+	q.sendCQ.detach(l)
+	l.rx.end()
 
 	q.mu.Lock()
 	l.over = true

@@ -10,35 +10,29 @@ import (
 	"urnic/rdmap"
 )
 
-// receive is the receiver: it takes segments until the stream ends, and ends
-// the link then.
-func (l *link) receive() {
-	e := (*rdmap.Error)(nil)
-	for {
-		err := l.rdmap.Receive()
-		if l.woken.Swap(false) {
-			l.kick()
-		}
-		switch {
-		case l.late.Load():
-			l.lost(l.badClose(), EventBadClose)
-		case l.peerTerminate != nil:
-			l.terminated()
-		case err == nil:
-			continue
-		case errors.Is(err, io.EOF):
-			l.halfClosed()
-		case errors.As(err, &e) && !l.heard.Load() && !l.closing.Load(): // "MUST receive and validate at least one FPDU before sending any": RFC 5044 §7.1.2 rule 4
-			l.lost(e, eventOf(e))
-		case errors.As(err, &e):
-			l.blameSink(e)
-			l.terminating(e, eventOf(e))
-			l.linger()
-		default:
-			l.lost(err, EventLost)
-		}
-		return
+// received goes on after a look at what has come, and reports whether the link
+// has ended.
+func (l *link) received(err error) bool {
+	e, isOurs := errors.AsType[*rdmap.Error](err)
+	switch {
+	case l.late.Load():
+		l.lost(l.badClose(), EventBadClose)
+	case l.peerTerminate != nil:
+		l.terminated()
+	case err == nil:
+		return false
+	case errors.Is(err, io.EOF):
+		l.halfClosed()
+	case isOurs && !l.heard.Load() && !l.closing.Load(): // "MUST receive and validate at least one FPDU before sending any": RFC 5044 §7.1.2 rule 4
+		l.lost(e, eventOf(e))
+	case isOurs:
+		l.blameSink(e)
+		l.terminating(e, eventOf(e))
+		l.linger()
+	default:
+		l.lost(err, EventLost)
 	}
+	return true
 }
 
 // eventOf returns the event for an error that this side has found in what the

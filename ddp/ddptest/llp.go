@@ -131,29 +131,40 @@ func (l *LLP) Accepted() uint64 { return l.accepted }
 // Receive implements ddp.LLP. It passes one segment a call.
 func (l *LLP) Receive(place func(segment []byte, order uint64)) error {
 	for {
-		l.in.mu.Lock()
-		if err := l.in.err; err != nil {
-			l.in.mu.Unlock()
+		some, changed, err := l.next(place)
+		if some || err != nil {
 			return err
-		}
-		if n := len(l.in.segments); n > 0 {
-			i := 0
-			if l.reorder > 1 {
-				i = l.rng.IntN(min(n, l.reorder))
-			}
-			s := l.in.segments[i]
-			l.in.segments = slices.Delete(l.in.segments, i, i+1)
-			l.in.mu.Unlock()
-			place(s.data, s.order)
-			return nil
-		}
-		ended, changed := l.in.ended, l.in.changed
-		l.in.mu.Unlock()
-		if ended {
-			return io.EOF
 		}
 		<-changed
 	}
+}
+
+// TryReceive implements ddp.LLP. It passes one segment a call.
+func (l *LLP) TryReceive(place func(segment []byte, order uint64)) (bool, error) {
+	some, _, err := l.next(place)
+	return some, err
+}
+
+// next passes a segment, if there is one. Else changed tells when there may be.
+func (l *LLP) next(place func(segment []byte, order uint64)) (some bool, changed <-chan struct{}, err error) {
+	l.in.mu.Lock()
+	n := len(l.in.segments)
+	if l.in.err != nil || n == 0 {
+		defer l.in.mu.Unlock()
+		if l.in.err == nil && l.in.ended {
+			return false, nil, io.EOF
+		}
+		return false, l.in.changed, l.in.err
+	}
+	i := 0
+	if l.reorder > 1 {
+		i = l.rng.IntN(min(n, l.reorder))
+	}
+	s := l.in.segments[i]
+	l.in.segments = slices.Delete(l.in.segments, i, i+1)
+	l.in.mu.Unlock()
+	place(s.data, s.order)
+	return true, nil, nil
 }
 
 // Waiting returns how many segments have arrived and are not received yet.

@@ -20,6 +20,8 @@ type Options struct {
 	AB, BA Faults
 	MSS    int // what the streams say of their segment size, in octets; 0: they can't tell
 	Buffer int // octets on their way in one direction; 0: DefaultBuffer
+
+	Polls bool // the streams say that they can be polled
 }
 
 // A Conn is one end of a stream. It is a net.Conn, and can be used without
@@ -28,6 +30,7 @@ type Conn struct {
 	in, out       *half
 	local, remote net.Addr
 	mss           int
+	polls         bool
 	readBy        deadline
 	writeBy       deadline
 	closed        atomic.Bool
@@ -48,8 +51,8 @@ func pipe(o Options, aAddr, bAddr net.Addr) (a, b *Conn) {
 		limit = DefaultBuffer
 	}
 	ab, ba := newHalf(o.AB, limit), newHalf(o.BA, limit)
-	a = &Conn{in: ba, out: ab, local: aAddr, remote: bAddr, mss: o.MSS}
-	b = &Conn{in: ab, out: ba, local: bAddr, remote: aAddr, mss: o.MSS}
+	a = &Conn{in: ba, out: ab, local: aAddr, remote: bAddr, mss: o.MSS, polls: o.Polls}
+	b = &Conn{in: ab, out: ba, local: bAddr, remote: aAddr, mss: o.MSS, polls: o.Polls}
 	return a, b
 }
 
@@ -62,19 +65,22 @@ func (c *Conn) Read(p []byte) (int, error) {
 }
 
 // ReadInto waits until there is something to read and then reads it into the
-// buffer that get returns.
+// buffer that get returns. While it waits, it holds none.
 func (c *Conn) ReadInto(get func() []byte, unget func()) (int, error) {
 	for {
-		if err := c.in.wait(readable, &c.readBy); err != nil {
-			return 0, c.opError("read", err)
-		}
 		n, err := c.TryRead(get())
 		if n > 0 || err != nil {
 			return n, err
 		}
 		unget()
+		if err := c.in.wait(readable, &c.readBy); err != nil {
+			return 0, c.opError("read", err)
+		}
 	}
 }
+
+// Polls returns what the Options say.
+func (c *Conn) Polls() bool { return c.polls }
 
 // TryRead reads what is there.
 func (c *Conn) TryRead(p []byte) (int, error) {

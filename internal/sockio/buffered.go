@@ -111,6 +111,9 @@ func (b *buffered) fail(err error) {
 // to read, so there never is.
 func (b *buffered) TryRead([]byte) (int, error) { return 0, nil }
 
+// Polls implements Stream.
+func (b *buffered) Polls() bool { return false }
+
 // ReadInto implements Stream.
 func (b *buffered) ReadInto(get func() []byte, _ func()) (int, error) {
 	n, err := b.Read(get())

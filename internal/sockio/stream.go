@@ -14,13 +14,15 @@ type Stream interface {
 	Writev(pieces [][]byte, wait bool) (int, error)
 
 	// TryRead reads what is there into p: nothing, if n and err are zero. At
-	// the end of the stream it returns io.EOF.
+	// the end of the stream it returns io.EOF. Polls reports whether it can tell
+	// at all.
 	TryRead(p []byte) (int, error)
+	Polls() bool
 
 	// ReadInto waits until there is something to read and reads it into the
 	// buffer that get returns. It may call get before it knows; then it calls
 	// unget to take that back, except before it returns an error. At the end of
-	// the stream it returns io.EOF.
+	// the stream it returns io.EOF. A read deadline in the past ends the wait.
 	ReadInto(get func() []byte, unget func()) (int, error)
 
 	// MSS returns the largest TCP payload of one segment in octets, or 0 if the

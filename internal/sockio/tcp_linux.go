@@ -110,6 +110,9 @@ func (t *tcp) TryRead(p []byte) (int, error) {
 	return t.result(t.raw.Read(t.read.try))
 }
 
+// Polls implements Stream.
+func (t *tcp) Polls() bool { return true }
+
 // ReadInto implements Stream.
 func (t *tcp) ReadInto(get func() []byte, unget func()) (int, error) {
 	t.read.get, t.read.unget = get, unget

@@ -38,6 +38,11 @@ type Options struct {
 	// MSS is the segment size of the network in octets, by which FPDUs are cut;
 	// 0 stands for mpa.DefaultEMSS.
 	MSS int
+	// Polls makes the network one that can be polled, as TCP on Linux is. A
+	// program that waits for completions then receives for itself, and it may
+	// take up to some 200 µs until the RNIC goes on alone: synctest.Wait does not
+	// wait for that.
+	Polls bool
 
 	// Device, QP and Conn change the configuration of either side before it is
 	// used; they may be nil.
@@ -130,7 +135,7 @@ func connect(t testing.TB, options ...Options) (*Pair, error) {
 		o.MSS = mpa.DefaultEMSS
 	}
 	network := &simnet.Network{Options: func(int) simnet.Options {
-		return simnet.Options{AB: simnet.Faults(o.AB), BA: simnet.Faults(o.BA), MSS: o.MSS}
+		return simnet.Options{AB: simnet.Faults(o.AB), BA: simnet.Faults(o.BA), MSS: o.MSS, Polls: o.Polls}
 	}}
 	p := &Pair{A: newSide(t, "A", network, &o), B: newSide(t, "B", network, &o), address: "192.0.2.2:7174"}
 	return p, p.TryLink(p.A.QP, p.B.QP, o.param("A"), o.param("B"))
