@@ -40,6 +40,7 @@ type Conn struct {
 	closeOnce sync.Once
 	closeErr  error
 	done      chan struct{}         // closed by Close and Abort
+	over      atomic.Bool           // so is done
 	cause     atomic.Pointer[Error] // why we aborted by ourselves
 }
 
@@ -155,6 +156,7 @@ func (c *Conn) end(how func() error, reset bool) error {
 		if c.firstFPDU != nil {
 			c.firstFPDU.Stop()
 		}
+		c.over.Store(true)
 		close(c.done)
 		c.closeErr = how()
 		c.recordClosed(reset)

@@ -196,11 +196,9 @@ func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 	in := &c.in
 	b := in.buf[:in.n]
 	for {
-		select {
-		case <-c.done:
+		if c.over.Load() {
 			c.stop(b, 0)
 			return c.failure(net.ErrClosed)
-		default:
 		}
 		total := 0
 		if c.recorder != nil {

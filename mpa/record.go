@@ -179,14 +179,7 @@ func (c *Conn) recordWhole(b []byte) (n int) {
 
 // isOver reports whether this side has closed the connection or is about to: an
 // error after that says nothing of the peer.
-func (c *Conn) isOver() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
+func (c *Conn) isOver() bool { return c.over.Load() }
 
 func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
 

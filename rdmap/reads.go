@@ -2,6 +2,7 @@ package rdmap
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"urnic/ddp"
 )
@@ -55,6 +56,7 @@ type depths struct {
 	mu      sync.Mutex
 	ird     int
 	irq     ring[inbound]
+	waiting atomic.Int32 // irq.n, for those who only want to know whether there is one
 	ord     int // the ORQ has a place more if an RTR Read needs one
 	orq     ring[outbound]
 	atomics int // in the ORQ
@@ -87,10 +89,14 @@ func (d *depths) pushInbound(in inbound) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.irq.push(in)
+	d.waiting.Add(1)
 }
 
 // firstInbound returns the oldest request that waits for its response.
 func (d *depths) firstInbound() (*inbound, bool) {
+	if d.waiting.Load() == 0 {
+		return nil, false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.irq.n == 0 {
@@ -103,6 +109,7 @@ func (d *depths) popInbound() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.irq.pop()
+	d.waiting.Add(-1)
 }
 
 // mayRead reports whether a Read or atomic can be begun (RFC 5040 §6.1: "MUST

@@ -108,6 +108,8 @@ func (s *Stream) TryReceive() (bool, error) {
 
 // received returns an error of the layers below as Receive does.
 func (s *Stream) received(err error) error {
+	s.intake.lease.End()
+	s.counts.received.publish()
 	if err == nil {
 		return nil
 	}
@@ -117,6 +119,10 @@ func (s *Stream) received(err error) error {
 	}
 	return err
 }
+
+// Lease returns the Lease under which a receive buffer opens its memory in Place.
+// It ends when the Stream has placed what was at hand.
+func (s *Stream) Lease() *stag.Lease { return &s.intake.lease }
 
 // asError makes an *Error of an error that the peer is to be told of.
 func asError(err error) error {

@@ -21,6 +21,8 @@ type intake struct {
 	empty      slot // of the Send that is an RTR
 
 	tagged taggedMessage // the one in turn
+
+	lease stag.Lease // of what is placed into, as long as there is something at hand
 }
 
 func (in *intake) init(cfg Config) {
@@ -45,15 +47,14 @@ func (r *receiver) PlaceTagged(h *ddp.TaggedHeader, payload []byte) error {
 		}
 		need = stag.LocalWrite
 	}
-	pin, err := r.cfg.Memory.Acquire(h.STag, r.cfg.Scope, need, h.TO, n)
+	mem, err := r.intake.lease.Open(r.cfg.Memory, h.STag, r.cfg.Scope, need, h.TO, n)
 	if err != nil {
 		return placementError(err)
 	}
-	defer pin.Release()
 	if err := r.admit(c, true, 0); err != nil {
 		return err
 	}
-	copy(pin.Bytes(), payload)
+	copy(mem, payload)
 	return nil
 }
 
@@ -186,7 +187,7 @@ func (r *receiver) DeliverTagged(h *ddp.TaggedHeader, n int) error {
 		}
 	}
 	s := (*Stream)(r)
-	s.counts.count(&s.counts.received, c.Opcode(), m.length)
+	s.counts.received.count(c.Opcode(), m.length)
 	s.traceTagged(c.Opcode(), h.STag, m.to, m.length)
 	return nil
 }
@@ -224,6 +225,13 @@ func (r *receiver) responseInTurn(h *ddp.TaggedHeader, n uint64) error {
 	}
 	r.depths.popOutbound()
 	r.ulp.Wake() // a Read may have waited for its place
+	return r.completed(o)
+}
+
+// completed tells the ULP, which may invalidate the sink.
+func (r *receiver) completed(o *Operation) error {
+	r.intake.lease.End()
+	r.counts.received.publish()
 	return r.ulp.Completed(o)
 }
 
@@ -239,7 +247,7 @@ func (r *receiver) DeliverUntagged(h *ddp.UntaggedHeader, length uint32) error {
 	}
 	op := c.Opcode()
 	s := (*Stream)(r)
-	s.counts.count(&s.counts.received, op, uint64(length))
+	s.counts.received.count(op, uint64(length))
 	switch op {
 	case OpReadRequest:
 		return r.readRequest(h, length)
@@ -268,11 +276,14 @@ func (r *receiver) send(op Opcode, h *ddp.UntaggedHeader, length uint32) error {
 		return wrongLength(op, int(length))
 	case op.Invalidates():
 		d.Invalidated = stag.STag(binary.BigEndian.Uint32(h.RsvdULP[1:]))
+		r.intake.lease.End() // which it would wait for
 		if err := r.cfg.Memory.RemoteInvalidate(d.Invalidated, r.cfg.Scope); err != nil {
 			return invalidationError(err)
 		}
 	}
 	r.traceUntagged(h, length) // before what it causes
+	r.counts.received.publish()
+	r.intake.lease.Count()
 	return r.ulp.Deliver(d)
 }
 
@@ -347,7 +358,7 @@ func (r *receiver) atomicResponse(h *ddp.UntaggedHeader, length uint32) error {
 	first.op.Original = resp.Original
 	r.depths.popOutbound()
 	r.ulp.Wake()
-	return r.ulp.Completed(first.op)
+	return r.completed(first.op)
 }
 
 // terminateMessage takes the peer's Terminate, after which nothing more is sent.

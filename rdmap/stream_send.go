@@ -82,6 +82,7 @@ func (*readPayload) Stable() bool { return false }
 // What is posted leaves with the LLP's Flush.
 func (s *Stream) Transmit(from Submitter) (idle bool, err error) {
 	t := &s.sending
+	defer s.counts.sent.publish()
 	for {
 		if !t.busy && !s.begin(from) {
 			return true, nil
@@ -257,7 +258,7 @@ func misaligned(r AtomicRequest) *Error {
 func (s *Stream) finish(from Submitter) {
 	t := &s.sending
 	t.busy = false
-	s.counts.count(&s.counts.sent, t.code, t.msg.Length)
+	s.counts.sent.count(t.code, t.msg.Length)
 	s.traceSent()
 	switch {
 	case t.op != nil:

@@ -75,12 +75,14 @@ func (s *Stream) traceSent() {
 
 func (s *Stream) traceTagged(op Opcode, tag stag.STag, to, length uint64) {
 	if s.cfg.Trace != nil {
+		s.intake.lease.End() // the hook may do what waits for that
 		s.cfg.Trace(Trace{Op: op, STag: tag, TO: to, Length: length})
 	}
 }
 
 func (r *receiver) traceUntagged(h *ddp.UntaggedHeader, length uint32) {
 	if r.cfg.Trace != nil {
+		r.intake.lease.End()
 		r.cfg.Trace(untaggedTrace(h, uint64(length)))
 	}
 }
@@ -132,22 +134,48 @@ func (s *Stats) Add(o Stats) {
 	}
 }
 
-// counts is Stats while the stream works.
-type counts struct {
-	sent, received [numOpcodes]struct{ messages, octets atomic.Uint64 }
+// counts is Stats while the stream works: sent is the transmitter's, received the
+// receiver's.
+type counts struct{ sent, received tally }
+
+// A tally counts the messages of one direction, for one goroutine at a time.
+// Others see what was counted before the last publish: an atomic operation per
+// message would cost more than the rest of the bookkeeping.
+type tally struct {
+	fresh  [numOpcodes]Count
+	any    bool // of them is not zero
+	public [numOpcodes]struct{ messages, octets atomic.Uint64 }
 }
 
-func (*counts) count(to *[numOpcodes]struct{ messages, octets atomic.Uint64 }, op Opcode, octets uint64) {
-	to[op].messages.Add(1)
-	to[op].octets.Add(octets)
+func (t *tally) count(op Opcode, octets uint64) {
+	t.fresh[op].Messages++
+	t.fresh[op].Octets += octets
+	t.any = true
+}
+
+func (t *tally) publish() {
+	if !t.any {
+		return
+	}
+	for i := range t.fresh {
+		if c := &t.fresh[i]; c.Messages > 0 {
+			t.public[i].messages.Add(c.Messages)
+			t.public[i].octets.Add(c.Octets)
+			*c = Count{}
+		}
+	}
+	t.any = false
+}
+
+func (t *tally) load(op int) Count {
+	return Count{t.public[op].messages.Load(), t.public[op].octets.Load()}
 }
 
 // Stats returns what the stream has sent and received so far.
 func (s *Stream) Stats() Stats {
 	var out Stats
 	for i := range numOpcodes {
-		out.Sent[i] = Count{s.counts.sent[i].messages.Load(), s.counts.sent[i].octets.Load()}
-		out.Received[i] = Count{s.counts.received[i].messages.Load(), s.counts.received[i].octets.Load()}
+		out.Sent[i], out.Received[i] = s.counts.sent.load(int(i)), s.counts.received.load(int(i))
 	}
 	return out
 }

@@ -153,6 +153,11 @@ func (c *CQ) fail(op string, err error) error {
 func (c *CQ) push(e cqe, solicited bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.add(e, solicited)
+}
+
+// add is push for a caller that holds mu.
+func (c *CQ) add(e cqe, solicited bool) bool {
 	if c.overflow || c.closed {
 		return false
 	}

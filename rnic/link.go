@@ -41,8 +41,11 @@ type link struct {
 
 	// The transmitter's.
 	fault      *rdmap.Error  // to be reported when no lock is held
-	pins       []stag.Pin    // of what is posted and not flushed
-	flushFirst bool          // a request waits for their end
+	lease      stag.Lease    // of the memory of what is posted and not flushed
+	flushFirst bool          // a request waits for its end
+	ready      []*sendWQE    // begun, and still to be passed on
+	passed     int           // of them
+	submitted  []*sendWQE    // posted, which the send queue does not know yet
 	endWrite   bool          // this side's half is to be closed
 	ended      bool          // writeEnded is closed
 	writeEnded chan struct{} // closed when nothing will be sent any more

@@ -142,7 +142,7 @@ func (l *link) lost(err error, event EventType) {
 
 // ReceiveBuffer implements rdmap.Handler.
 func (l *link) ReceiveBuffer(ahead uint32, immediate bool) ddp.Buffer {
-	return l.qp.receiveBuffer(ahead, immediate)
+	return l.qp.receiveBuffer(l, ahead, immediate)
 }
 
 // Deliver implements rdmap.Handler.

@@ -82,7 +82,7 @@ func (l *link) transmit(wait bool) {
 	for passes := 1; ; passes++ {
 		l.tx.Store(txBusy)     // what was asked for until now is seen to now, what is asked for later is noted
 		if l.stopping.Load() { // the role is never given up again
-			l.unpin()
+			l.lease.End()
 			l.endOfWrite()
 			close(l.txStopped)
 			return
@@ -110,7 +110,7 @@ func (l *link) pass(wait bool) passResult {
 	if err == nil {
 		out, err = l.flush(wait)
 	}
-	l.unpin()
+	l.lease.End()
 	progress := l.complete()
 	if l.fault != nil {
 		e := l.fault
@@ -139,25 +139,17 @@ func (l *link) pass(wait bool) passResult {
 	return passIdle
 }
 
-// flush hands what is posted to the LLP. It does not wait while memory is
-// pinned: who closes a region must not wait for a peer that does not read.
+// flush hands what is posted to the LLP, which has sent or copied it then. It does
+// not wait while memory is held open: who closes a region must not wait for a peer
+// that does not read.
 func (l *link) flush(wait bool) (out bool, err error) {
 	before := l.conn.Accepted()
 	out, err = l.conn.Flush(false)
-	l.unpin()
+	l.lease.End()
 	if wait && !out && err == nil && l.conn.Accepted() == before {
 		out, err = l.conn.Flush(true)
 	}
 	return out, err
-}
-
-// unpin lets go of the memory of what was posted: the LLP has sent or copied it.
-func (l *link) unpin() {
-	for _, pin := range l.pins {
-		pin.Release()
-	}
-	clear(l.pins)
-	l.pins = l.pins[:0]
 }
 
 // broken notes that nothing can be sent any more. The receiver goes on: the
@@ -215,12 +207,13 @@ func (l *link) rtrPending() bool {
 // whether there were any.
 func (l *link) complete() bool {
 	accepted := l.conn.Accepted()
-	if l.accepted.Swap(accepted) == accepted {
+	if l.accepted.Swap(accepted) == accepted && len(l.submitted) == 0 {
 		return false
 	}
 	s := &l.qp.sq
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	l.mark()
 	before := s.queue.n
 	if !s.complete(accepted) && l.fault == nil {
 		l.fault = l.qp.sendCQ.noPlace()
@@ -235,20 +228,31 @@ func (s *sendQueue) unbegun() int {
 	return s.queue.n - s.begun
 }
 
+// fetch is how many requests the transmitter takes, or reports as posted, under
+// one lock.
+const fetch = 32
+
 // Next implements rdmap.Submitter: it returns the next request that may be
 // begun, and carries out those that send nothing.
 func (l *link) Next() *rdmap.Operation {
+	if l.passed < len(l.ready) {
+		w := l.ready[l.passed]
+		l.passed++
+		return &w.operation
+	}
 	s := &l.qp.sq
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.begun < s.queue.n {
 		w := *s.queue.at(s.begun)
 		switch {
+		case w.plain():
+			return l.begin(w)
 		case w.flags&FlagLocalFence != 0 && s.begun > 0:
 			return nil
 		case w.flags&FlagReadFence != 0 && s.reads > 0: // to RDMAP a Read is over a little before Completed has done its part
 			return nil
-		case w.op.isLocal() && len(l.pins) > 0: // it may wait for the end of pins
+		case w.op.isLocal() && !l.lease.Idle(): // it may wait for its end
 			l.flushFirst = true
 			return nil
 		case w.op.isLocal():
@@ -282,6 +286,30 @@ func (l *link) Next() *rdmap.Operation {
 	return nil
 }
 
+// plain reports whether a request may be begun as soon as those before it are.
+func (w *sendWQE) plain() bool {
+	return w.flags&(FlagLocalFence|FlagReadFence) == 0 && !w.op.isLocal() && !w.op.isRead() && w.op != OpWriteImmediate
+}
+
+// begin begins w, the first request that has not been begun, and the plain ones
+// behind it, which are ready then. The caller holds the send queue.
+func (l *link) begin(w *sendWQE) *rdmap.Operation {
+	s := &l.qp.sq
+	l.ready, l.passed = l.ready[:0], 1
+	for {
+		w.state, w.link = begun, l
+		s.begun++
+		l.ready = append(l.ready, w)
+		if s.begun == s.queue.n || len(l.ready) == fetch {
+			break
+		}
+		if w = *s.queue.at(s.begun); !w.plain() {
+			break
+		}
+	}
+	return &l.ready[0].operation
+}
+
 // failed ends the stream for an error in a request of this side. The state
 // changes later, as the caller holds the send queue.
 func (l *link) failed(err error) {
@@ -289,19 +317,34 @@ func (l *link) failed(err error) {
 	l.rdmap.Fail(l.fault)
 }
 
-// Submitted implements rdmap.Submitter.
+// Submitted implements rdmap.Submitter. A Read is done when its response is in,
+// which may have been quicker.
 func (l *link) Submitted(o *rdmap.Operation, position uint64) {
 	w := o.Context.(*sendWQE)
-	s := &l.qp.sq
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w.op == OpWriteImmediate && o.Op == rdmap.OpWrite {
+	switch {
+	case w.op == OpWriteImmediate && o.Op == rdmap.OpWrite:
 		w.secondHalf()
 		return
+	case w.op.isRead():
+		return
 	}
-	if w.state == begun { // a response may have been quicker
-		w.state, w.mark = posted, position
+	if len(l.submitted) == fetch {
+		s := &l.qp.sq
+		s.mu.Lock()
+		l.mark()
+		s.mu.Unlock()
 	}
+	w.mark = position
+	l.submitted = append(l.submitted, w)
+}
+
+// mark tells the send queue, which the caller holds, what is posted.
+func (l *link) mark() {
+	for i, w := range l.submitted {
+		w.state = posted
+		l.submitted[i] = nil
+	}
+	l.submitted = l.submitted[:0]
 }
 
 // Failed implements rdmap.Submitter.

@@ -14,6 +14,7 @@ type recvWQE struct {
 	size  uint64
 	table *stag.Table
 	scope stag.Scope
+	lease *stag.Lease // of the receiver that places into it
 
 	immediate immediateBuffer // Immediate Data goes here, not into the SGL
 	fault     error           // why the SGL could not be used
@@ -35,13 +36,12 @@ func (w *recvWQE) Place(off uint32, p []byte) error {
 			continue
 		}
 		n := min(uint64(len(p)), uint64(e.Length)-at)
-		pin, err := w.table.Acquire(e.LKey, w.scope, stag.LocalWrite, e.Addr+at, n)
+		mem, err := w.lease.Open(w.table, e.LKey, w.scope, stag.LocalWrite, e.Addr+at, n)
 		if err != nil {
 			w.fault = err
 			return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: err}
 		}
-		copy(pin.Bytes(), p[:n])
-		pin.Release()
+		copy(mem, p[:n])
 		p, at = p[n:], 0
 	}
 	return nil
@@ -67,16 +67,12 @@ type recvRing struct {
 
 func (r *recvRing) init(limit int) { r.limit = limit }
 
-// post adds a receive for a domain and, if it is not shared, a stream.
-func (r *recvRing) post(wr *RecvWR, p *PD, maxSGE int) error {
-	return r.postFor(wr, &p.dev.memory, stag.Scope{Domain: p.domain}, maxSGE)
-}
-
-func (r *recvRing) postFor(wr *RecvWR, table *stag.Table, scope stag.Scope, maxSGE int) error {
+// postFor adds a receive for the streams of a scope.
+func (r *recvRing) postFor(wr *RecvWR, lease *stag.Lease, table *stag.Table, scope stag.Scope, maxSGE int) error {
 	if r.full() {
 		return ErrQueueFull
 	}
-	size, err := checkSGL(wr.SGL, maxSGE, table, scope, stag.LocalWrite, true)
+	size, err := checkSGL(lease, wr.SGL, maxSGE, table, scope, stag.LocalWrite, true)
 	if err != nil {
 		return err
 	}
@@ -103,7 +99,7 @@ func (r *recvRing) recycle(w *recvWQE) {
 // checkSGL checks an SGL and returns its length in octets. strict takes only
 // memory that is open now; else a region may be made valid by a request that is
 // still in the queue.
-func checkSGL(sgl []SGE, limit int, table *stag.Table, scope stag.Scope, need stag.Access, strict bool) (uint64, error) {
+func checkSGL(lease *stag.Lease, sgl []SGE, limit int, table *stag.Table, scope stag.Scope, need stag.Access, strict bool) (uint64, error) {
 	if len(sgl) > limit {
 		return 0, fmt.Errorf("SGL of %d entries: the queue takes %d", len(sgl), limit)
 	}
@@ -113,7 +109,7 @@ func checkSGL(sgl []SGE, limit int, table *stag.Table, scope stag.Scope, need st
 		if e.Length == 0 {
 			continue // "no STag check at all" for nothing
 		}
-		if err := table.Check(e.LKey, scope, need, e.Addr, uint64(e.Length)); err != nil {
+		if err := lease.Check(table, e.LKey, scope, need, e.Addr, uint64(e.Length)); err != nil {
 			if !strict && !table.Valid(e.LKey) && table.Exists(e.LKey) {
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 
 	"urnic/ddp"
 	"urnic/rdmap"
+	"urnic/stag"
 )
 
 var errOutOfTurn = errors.New("a message came before its turn")
@@ -14,8 +15,9 @@ var errOutOfTurn = errors.New("a message came before its turn")
 // A recvQueue is where the receives of a queue pair come from: a queue of its
 // own, or a shared one.
 type recvQueue struct {
-	mu   sync.Mutex
-	ring recvRing // the queue pair's own
+	mu    sync.Mutex
+	ring  recvRing   // the queue pair's own
+	lease stag.Lease // of the SGLs that are checked
 
 	// taken is the receive of the SRQ that belongs to the message in turn, or
 	// nil. Only the receiver uses it.
@@ -43,8 +45,9 @@ func (q *QP) PostRecv(wrs ...RecvWR) error {
 	}
 	q.rq.mu.Lock()
 	defer q.rq.mu.Unlock()
+	defer q.rq.lease.End()
 	for i := range wrs {
-		if err := q.rq.ring.postFor(&wrs[i], &q.pd.dev.memory, q.scope(), q.attr.MaxSGE); err != nil {
+		if err := q.rq.ring.postFor(&wrs[i], &q.rq.lease, &q.pd.dev.memory, q.scope(), q.attr.MaxSGE); err != nil {
 			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
 		}
 	}
@@ -66,7 +69,7 @@ func (q *QP) mayPost() error {
 
 // receiveBuffer returns the receive for a message, ahead of the oldest one in
 // use; nil if there is none.
-func (q *QP) receiveBuffer(ahead uint32, immediate bool) ddp.Buffer {
+func (q *QP) receiveBuffer(l *link, ahead uint32, immediate bool) ddp.Buffer {
 	var w *recvWQE
 	switch {
 	case q.srq == nil:
@@ -86,6 +89,7 @@ func (q *QP) receiveBuffer(ahead uint32, immediate bool) ddp.Buffer {
 	case immediate:
 		return &w.immediate
 	}
+	w.lease = l.rdmap.Lease()
 	return w
 }
 

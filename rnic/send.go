@@ -31,15 +31,19 @@ type sendWQE struct {
 	inline []byte // the data instead of sgl, if FlagInline
 
 	immediate rdmap.Immediate // of a Write with Immediate, until it is its turn
-	register  FastRegister
-	bind      Bind
+	local     *localWork      // of a request that sends nothing, or nil
 
 	operation rdmap.Operation
 	state     sendState
 	mark      uint64 // position in the LLP behind the message
 	status    Status
 	cause     error
-	pins      []stag.Pin
+}
+
+// A localWork is what FastRegister and BindWindow are to do.
+type localWork struct {
+	register FastRegister
+	bind     Bind
 }
 
 // Gather implements ddp.Payload.
@@ -57,24 +61,18 @@ func (w *sendWQE) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
 			continue
 		}
 		k := min(left, uint64(e.Length)-at)
-		pin, err := w.qp.pd.dev.memory.Acquire(e.LKey, w.qp.scope(), 0, e.Addr+at, k)
+		mem, err := w.link.lease.Open(&w.qp.pd.dev.memory, e.LKey, w.qp.scope(), 0, e.Addr+at, k)
 		if err != nil {
-			w.Release()
 			return pieces, err
 		}
-		w.pins = append(w.pins, pin)
-		pieces = append(pieces, pin.Bytes())
+		pieces = append(pieces, mem)
 		left, at = left-k, 0
 	}
 	return pieces, nil
 }
 
 // Release implements ddp.Payload: the memory stays open until it is flushed.
-func (w *sendWQE) Release() {
-	w.link.pins = append(w.link.pins, w.pins...)
-	clear(w.pins)
-	w.pins = w.pins[:0]
-}
+func (w *sendWQE) Release() {}
 
 // Stable implements ddp.Payload: until a request completes, the consumer leaves
 // its memory alone.
@@ -115,7 +113,13 @@ func (q *QP) check(wr *SendWR) (length uint64, err error) {
 		return q.checkRead(wr)
 	default:
 	}
-	return checkSGL(wr.SGL, q.attr.MaxSGE, &q.pd.dev.memory, q.scope(), 0, false)
+	return q.checkSGL(wr.SGL, q.attr.MaxSGE, 0)
+}
+
+// checkSGL checks the SGL of a request for the send queue, whose mu the caller
+// holds.
+func (q *QP) checkSGL(sgl []SGE, limit int, need stag.Access) (uint64, error) {
+	return checkSGL(&q.sq.lease, sgl, limit, &q.pd.dev.memory, q.scope(), need, false)
 }
 
 func (q *QP) checkRegister(r *FastRegister) error {
@@ -133,7 +137,7 @@ func (q *QP) checkRegister(r *FastRegister) error {
 }
 
 func (q *QP) checkRead(wr *SendWR) (uint64, error) {
-	n, err := checkSGL(wr.SGL, MaxReadSGE, &q.pd.dev.memory, q.scope(), stag.LocalWrite, false)
+	n, err := q.checkSGL(wr.SGL, MaxReadSGE, stag.LocalWrite)
 	switch {
 	case err != nil:
 		return 0, err
@@ -155,7 +159,10 @@ func (w *sendWQE) fill(wr *SendWR, length uint64) {
 	case !wr.Op.isLocal():
 		w.sgl = append(w.sgl, wr.SGL...)
 	}
-	w.immediate, w.register, w.bind = wr.Immediate, wr.Register, wr.Bind
+	w.immediate = wr.Immediate
+	if wr.Op == OpFastRegister || wr.Op == OpBindWindow {
+		w.local = &localWork{wr.Register, wr.Bind}
+	}
 	w.state, w.mark, w.status, w.cause = queued, 0, StatusSuccess, nil
 	o := &w.operation
 	*o = rdmap.Operation{Length: length, STag: wr.Remote.STag, TO: wr.Remote.TO, Invalidate: wr.Invalidate, Immediate: wr.Immediate, Context: w}
@@ -240,13 +247,15 @@ func (w *sendWQE) carryOut() error {
 	table, by := &w.qp.pd.dev.memory, w.qp.scope()
 	switch w.op {
 	case OpFastRegister:
-		mem, base, err := w.register.Memory.region()
+		r := &w.local.register
+		mem, base, err := r.Memory.region()
 		if err == nil {
-			err = w.register.MR.entry.FastRegister(stag.Memory{Mem: mem, Base: base, Access: w.register.Access}, w.register.Key)
+			err = r.MR.entry.FastRegister(stag.Memory{Mem: mem, Base: base, Access: r.Access}, r.Key)
 		}
 		return w.refuse(StatusRegisterFailed, err)
 	case OpBindWindow:
-		_, err := w.bind.MW.entry.Bind(w.bind.binding(by))
+		b := &w.local.bind
+		_, err := b.MW.entry.Bind(b.binding(by))
 		return w.refuse(StatusBindFailed, err)
 	default:
 		return w.invalidate(table, w.operation.Invalidate, by)

@@ -1,6 +1,10 @@
 package rnic
 
-import "sync"
+import (
+	"sync"
+
+	"urnic/stag"
+)
 
 // A sendQueue is the send queue of a queue pair. Requests complete in their
 // order (RFC 5040 §5.5 rule 15).
@@ -9,8 +13,9 @@ type sendQueue struct {
 
 	mu    sync.Mutex // taken before that of a completion queue
 	queue fifo[*sendWQE]
-	begun int // requests at the front of queue that the transmitter has passed
-	reads int // Reads and atomics among them whose results are not there yet
+	begun int        // requests at the front of queue that the transmitter has passed
+	reads int        // Reads and atomics among them whose results are not there yet
+	lease stag.Lease // of the SGLs that are checked
 	spare []*sendWQE
 }
 
@@ -20,6 +25,7 @@ func (s *sendQueue) init(q *QP) { s.qp, s.queue.limit = q, q.attr.MaxSendWR }
 func (s *sendQueue) post(wrs []SendWR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.lease.End()
 	for i := range wrs {
 		wr := &wrs[i]
 		if s.queue.full() {
@@ -49,11 +55,13 @@ func (s *sendQueue) fresh() *sendWQE {
 // Sends and Writes those whose octets up to accepted the LLP has taken. It
 // returns false if a completion found no place. The caller holds mu.
 func (s *sendQueue) complete(accepted uint64) bool {
-	for s.begun > 0 {
-		w := *s.queue.at(0)
-		if w.state != done && (w.state != posted || w.op.isRead() || w.mark > accepted) {
-			return true
-		}
+	if !s.mature(accepted) {
+		return true
+	}
+	c := s.qp.sendCQ
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s.mature(accepted) {
 		if !s.retire() {
 			return false
 		}
@@ -61,7 +69,17 @@ func (s *sendQueue) complete(accepted uint64) bool {
 	return true
 }
 
-// retire completes the oldest request. The caller holds mu.
+// mature reports whether the oldest request is done. The caller holds mu.
+func (s *sendQueue) mature(accepted uint64) bool {
+	if s.begun == 0 {
+		return false
+	}
+	w := *s.queue.at(0)
+	return w.state == done || w.state == posted && !w.op.isRead() && w.mark <= accepted
+}
+
+// retire completes the oldest request. The caller holds mu, and that of the
+// completion queue.
 func (s *sendQueue) retire() bool {
 	w := s.queue.pop()
 	if s.begun > 0 {
@@ -69,10 +87,9 @@ func (s *sendQueue) retire() bool {
 	}
 	ok := true
 	if w.flags&FlagUnsignaled == 0 || w.status != StatusSuccess {
-		ok = s.qp.sendCQ.push(cqe{wc: w.completion()}, false)
+		ok = s.qp.sendCQ.add(cqe{wc: w.completion()}, false)
 	}
-	w.register, w.bind, w.cause = FastRegister{}, Bind{}, nil // holds no memory of the consumer
-	w.operation.Payload = nil
+	w.local, w.cause = nil, nil // holds no memory of the consumer
 	s.spare = append(s.spare, w)
 	return ok
 }
@@ -89,6 +106,8 @@ func (s *sendQueue) pending() int {
 func (s *sendQueue) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.qp.sendCQ.mu.Lock()
+	defer s.qp.sendCQ.mu.Unlock()
 	blamed := false
 	for s.queue.n > 0 {
 		if w := *s.queue.at(0); w.status == StatusSuccess || blamed { // several may have failed at once

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"urnic/pd"
+	"urnic/stag"
 )
 
 // SRQAttr says what a shared receive queue is like.
@@ -30,6 +31,7 @@ type SRQ struct {
 
 	mu     sync.Mutex
 	queue  recvRing
+	lease  stag.Lease // of the SGLs that are checked
 	limit  int
 	users  int
 	closed bool
@@ -165,8 +167,10 @@ func (s *SRQ) PostRecv(wrs ...RecvWR) error {
 	if s.closed {
 		return s.fail("post receive", ErrClosed)
 	}
+	defer s.lease.End()
+	scope := stag.Scope{Domain: s.pd.domain}
 	for i := range wrs {
-		if err := s.queue.post(&wrs[i], s.pd, s.attr.MaxSGE); err != nil {
+		if err := s.queue.postFor(&wrs[i], &s.lease, &s.pd.dev.memory, scope, s.attr.MaxSGE); err != nil {
 			return s.fail("post receive", &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
 		}
 	}

@@ -25,6 +25,9 @@ const (
 	remoteAccess = RemoteRead | RemoteWrite | RemoteAtomic
 )
 
+// writes reports whether an access that needs these rights changes memory.
+func (a Access) writes() bool { return a&(LocalWrite|RemoteWrite|RemoteAtomic) != 0 }
+
 // String lists the rights.
 func (a Access) String() string {
 	var names []string

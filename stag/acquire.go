@@ -38,8 +38,7 @@ func (t *Table) Open(s STag, by Scope, need Access, to, n uint64) (Pin, error) {
 		return Pin{}, violation(InvalidSTag, s, need, to, n)
 	}
 	if v := e.judge(s, by, need, to, n); v != 0 {
-		err := violation(v, s, need, to, n)
-		err.Base, err.Size, err.Granted = e.base, uint64(len(e.mem)), e.access
+		err := e.refused(v, s, need, to, n)
 		e.release()
 		return Pin{}, err
 	}
@@ -49,6 +48,13 @@ func (t *Table) Open(s STag, by Scope, need Access, to, n uint64) (Pin, error) {
 
 func violation(v Violation, s STag, need Access, to, n uint64) *AccessError {
 	return &AccessError{Violation: v, STag: s, Wanted: need, TO: to, Len: n}
+}
+
+// refused is a violation that tells of the entry, which is held.
+func (e *Entry) refused(v Violation, s STag, need Access, to, n uint64) *AccessError {
+	err := violation(v, s, need, to, n)
+	err.Base, err.Size, err.Granted = e.base, uint64(len(e.mem)), e.access
+	return err
 }
 
 // judge runs the checks on an entry that is held. It compares by subtraction,
@@ -73,7 +79,7 @@ func (e *Entry) judge(s STag, by Scope, need Access, to, n uint64) Violation {
 
 func (e *Entry) count(need Access, n uint64) {
 	e.accesses.Add(1)
-	if need&(LocalWrite|RemoteWrite|RemoteAtomic) != 0 {
+	if need.writes() {
 		e.octetsIn.Add(n)
 	} else {
 		e.octetsOut.Add(n)
