@@ -3,6 +3,7 @@ module urnic
 go 1.26.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/gopacket/gopacket v1.7.7
 	github.com/hashicorp/go-multierror v1.1.1
 	github.com/klauspost/crc32 v1.3.0

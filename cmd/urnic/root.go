@@ -35,6 +35,7 @@ kernel module and no privileges.`,
 		newDemoCommand(),
 		newDevinfoCommand(),
 		newRpingCommand(),
+		newPerfCommand(),
 		newDissectCommand(),
 		newVersionCommand(),
 	)

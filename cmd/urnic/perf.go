@@ -1,0 +1,198 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"urnic/internal/perf"
+	"urnic/mpa"
+)
+
+const perfLong = `Perf measures how fast RDMA goes between two urnics: bandwidth, message rate, latency,
+connections, and how all that scales with the number of queue pairs. With --baseline it
+measures bare TCP between the same two programs in between, and tells the ratio.
+
+Each figure is taken at a client. The clock of a round stops when the other side has
+said that all is there; what arrived is compared with what was sent after each round.
+The exit status is 0 only if all of it was done and nothing was damaged.`
+
+// perfOptions are the flags of urnic perf.
+type perfOptions struct {
+	deviceFlags
+	perf.Options
+	listen, op, test, poll, size, qps, maxMemory string
+	crc                                          string
+	json                                         bool
+	svg                                          string
+	timeout                                      time.Duration
+}
+
+func newPerfCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "perf",
+		Short: "Measure bandwidth, latency and rates, beside bare TCP",
+		Long:  perfLong,
+		Example: `  urnic perf local                                     bandwidth of RDMA Writes of 64 KiB
+  urnic perf local --op send --test lat --baseline     latency, beside that of TCP
+  urnic perf server                                    on one machine, and
+  urnic perf client 192.0.2.7:7175 --size all          on the other one`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newPerfLocalCommand(), newPerfClientCommand(), newPerfServerCommand())
+	return cmd
+}
+
+func newPerfLocalCommand() *cobra.Command {
+	var o perfOptions
+	cmd := &cobra.Command{
+		Use:   "local",
+		Short: "Measure between two devices in this process, over loopback",
+		Long: `Local opens two devices in this process, which share nothing, and measures between them
+over TCP on loopback. It takes the flags of client.`,
+		Example: `  urnic perf local
+  urnic perf local --test rate --op send --poll busy
+  urnic perf local --size all --baseline --svg bw.svg
+  urnic perf local --test scale --qps 1,64,1024
+  urnic perf local --test lat --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return runPerfLocal(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.addMeasure(cmd.Flags())
+	return cmd
+}
+
+func newPerfClientCommand() *cobra.Command {
+	var o perfOptions
+	cmd := &cobra.Command{
+		Use:   "client HOST:PORT",
+		Short: "Measure against a server",
+		Long: `Client measures against the server at HOST:PORT, which does what it is asked to.
+Baselines go over ports of the server that the system chooses.`,
+		Example: `  urnic perf client 192.0.2.7:7175
+  urnic perf client 192.0.2.7:7175 --op read --size 4K,64K,1M --baseline
+  urnic perf client [2001:db8::7]:7175 --test lat --duration 10s --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("give the server as HOST:PORT: see `%s --help`", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, _, err := net.SplitHostPort(args[0]); err != nil {
+				return fmt.Errorf("%s is not HOST:PORT, such as 192.0.2.7:%d", args[0], perfPort)
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return runPerfClient(cmd.Context(), &o, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.addMeasure(cmd.Flags())
+	cmd.Flags().DurationVar(&o.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
+	return cmd
+}
+
+func newPerfServerCommand() *cobra.Command {
+	var o perfOptions
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Serve clients until interrupted",
+		Long: `Server does for clients what they ask for: several at once, though that disturbs what
+they measure. It has no authentication; listen where only those reach it who may.`,
+		Example: `  urnic perf server
+  urnic perf server --listen 192.0.2.7:7175 --max-memory 256M`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.parseMemory(); err != nil {
+				return err
+			}
+			if _, _, err := net.SplitHostPort(o.listen); err != nil {
+				return fmt.Errorf("--listen %s: give ADDRESS:PORT, such as :%d", o.listen, perfPort)
+			}
+			return runPerfServer(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", perfPort), "`ADDRESS` and port to listen at")
+	f.StringVar(&o.maxMemory, "max-memory", "2G", "`OCTETS` of memory that all clients may ask for, with K, M or G")
+	o.add(f)
+	return cmd
+}
+
+// perfPort is the port of urnic perf server.
+const perfPort = 7175
+
+// addMeasure adds the flags that say what is measured.
+func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
+	f.StringVar(&o.op, "op", "write", "`OPERATION`: send, write, write-imm, read or atomic")
+	f.StringVar(&o.test, "test", "bw", "`TEST`: bw, lat, rate, connect or scale")
+	f.StringVar(&o.poll, "poll", "event", "`HOW` to learn of completions: event (sleep until there are some) or busy")
+	f.StringVar(&o.size, "size", "", "`OCTETS` of a message, with K, M or G; a list, or all: powers of two from 2 to 8M (default 64K, or 64 with --test lat and rate)")
+	f.StringVar(&o.qps, "qps", "", "`NUMBER` of queue pairs; a list with --test scale (default 1, or 1,64 with --test scale)")
+	f.IntVar(&o.Depth, "depth", 0, "`REQUESTS` under way on each queue pair (default 64, 256 with --test rate, 16 with scale)")
+	f.DurationVar(&o.Duration, "duration", 0, "how long a round takes (default 1s)")
+	f.Uint64Var(&o.Iterations, "iters", 0, "`MESSAGES` of a round on each queue pair, in place of a duration; or connections (default 1000)")
+	f.IntVar(&o.Rounds, "rounds", 0, "`ROUNDS`, of which the median counts (default 1, 3 with --baseline)")
+	f.IntVar(&o.SignalEvery, "signal-every", 0, "ask for a completion of each `N`th request only (default 1)")
+	f.BoolVar(&o.Inline, "inline", false, "copy payloads up to 1 KiB when they are posted")
+	f.BoolVar(&o.Bidir, "bidir", false, "both sides send; bandwidth and rate are the sum")
+	f.StringVar(&o.crc, "crc", "on", "CRC32c `on` or off")
+	f.BoolVar(&o.Markers, "markers", false, "use MPA markers, in both directions")
+	f.IntVar(&o.MULPDU, "mulpdu", 0, fmt.Sprintf("largest ULPDU in `OCTETS`, %d to %d (0: one TCP segment)", mpa.MinMULPDU, mpa.MaxMULPDU))
+	f.BoolVar(&o.Baseline, "baseline", false, "measure bare TCP as well, in rounds in between")
+	f.BoolVar(&o.BaselineBest, "baseline-best", false, "have the baseline move a stream as fast as it can, whatever the size of messages")
+	f.BoolVar(&o.json, "json", false, "write the result as one JSON object")
+	f.StringVar(&o.maxMemory, "max-memory", "2G", "`OCTETS` of memory that a run may take, with K, M or G")
+	o.add(f)
+}
+
+// check finds what is wrong with the flags.
+func (o *perfOptions) check() (err error) {
+	if o.json && o.pcap == "-" {
+		return errJSONAndPcap
+	}
+	if o.Duration != 0 && o.Iterations != 0 {
+		return errors.New("--duration and --iters exclude each other: give one of them")
+	}
+	switch o.crc {
+	case "on", "off":
+		o.NoCRC = o.crc == "off"
+	default:
+		return fmt.Errorf("--crc %s: say on or off", o.crc)
+	}
+	o.Op, o.Test, o.Poll = perf.Op(o.op), perf.Test(o.test), perf.Poll(o.poll)
+	if o.size != "" {
+		if o.Sizes, err = perf.ParseSizes(o.size); err != nil {
+			return fmt.Errorf("--size %s: %w", o.size, err)
+		}
+	}
+	if o.qps != "" {
+		if o.QPs, err = perf.ParseCounts(o.qps); err != nil {
+			return fmt.Errorf("--qps %s: %w", o.qps, err)
+		}
+	}
+	if err := o.parseMemory(); err != nil {
+		return err
+	}
+	return o.Check()
+}
+
+func (o *perfOptions) parseMemory() error {
+	n, err := perf.ParseMemory(o.maxMemory)
+	if err != nil {
+		return fmt.Errorf("--max-memory %s: %w", o.maxMemory, err)
+	}
+	o.MaxMemory = n
+	return nil
+}

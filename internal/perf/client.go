@@ -1,0 +1,243 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strconv"
+	"time"
+
+	"urnic/rnic"
+)
+
+// A client measures against a server.
+type client struct {
+	Options
+	dev      *rnic.Device
+	address  string
+	host     string // of the server, for bare TCP
+	channel  *channel
+	token    [tokenLen]byte
+	report   *Report
+	begun    bool // Begin is told of the report
+	segments *Segments
+	calls    *calls // of the baseline, once they are known
+	done     int    // rounds
+	rounds   int    // in all
+}
+
+// Run measures against the server at host:port what the options ask for. It
+// returns what was measured until something went wrong, if it did; the options
+// may be told of it meanwhile. segments tells of the connections of dev.
+func Run(ctx context.Context, dev *rnic.Device, segments *Segments, address string, o Options) (report *Report, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	c := &client{Options: o, dev: dev, address: address, report: newReport(&o)}
+	if c.channel, err = newChannel(dev); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.channel.close()) }()
+	if err := c.channel.qp.Connect(ctx, address, rnic.ConnParam{PrivateData: controlHello(Version)}); err != nil {
+		return nil, err
+	}
+	p, _ := c.channel.qp.Params()
+	if len(p.PrivateData) != tokenLen {
+		return nil, fmt.Errorf("the server at %s is none of urnic perf: give the address of one", address)
+	}
+	copy(c.token[:], p.PrivateData)
+	c.host = hostOf(c.channel.qp.RemoteAddr())
+	c.segments = segments
+	reading, cancel := context.WithCancelCause(ctx)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		c.channel.read(reading)
+	}()
+	defer func() {
+		cancel(nil)
+		<-read
+	}()
+	if err := c.measure(ctx); err != nil {
+		return c.report, err
+	}
+	return c.report, c.channel.qp.Disconnect(ctx)
+}
+
+// measure makes all rounds of all cases.
+func (c *client) measure(ctx context.Context) error {
+	c.rounds = c.Rounds * len(c.Sizes) * len(c.QPs)
+	if c.Baseline {
+		c.rounds *= 2
+	}
+	if c.Test == TestScale {
+		return c.scale(ctx)
+	}
+	for _, size := range c.Sizes {
+		s := c.setup(size, c.QPs[0])
+		measure := c.bandwidth
+		switch c.Test {
+		case TestLatency:
+			measure = c.latency
+		case TestConnect:
+			measure = c.connections
+		}
+		result, err := measure(ctx, s)
+		if err != nil {
+			return err
+		}
+		c.add(result)
+	}
+	return nil
+}
+
+func (c *client) add(r Result) {
+	c.report.Results = append(c.report.Results, r)
+	if c.Result != nil {
+		c.Result(r)
+	}
+}
+
+// progress counts a round that is over.
+func (c *client) progress() {
+	c.done++
+	if c.Progress != nil {
+		c.Progress(c.done, c.rounds)
+	}
+}
+
+// begin tells of the report once there is a connection that has moved something,
+// or several.
+func (c *client) begin() {
+	if c.begun {
+		return
+	}
+	c.begun = true
+	c.report.setPath(c.segments, c.channel.qp.LocalAddr(), &c.Options)
+	if c.Begin != nil {
+		c.Begin(c.report)
+	}
+}
+
+// open makes and connects the queue pairs of a case.
+func (c *client) open(ctx context.Context, s setup) (_ *group, err error) {
+	g, err := newGroup(c.dev, s, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	m, err := c.channel.ask(ctx, &message{Type: msgSetup, Setup: &s, Memory: g.memories()}, msgReady)
+	if err != nil {
+		return nil, err
+	}
+	g.peer = *m.Memory
+	cfg := s.mpa()
+	for i, e := range g.ends {
+		if err := e.qp.Connect(ctx, c.address, g.param(dataHello(c.token, i), &cfg)); err != nil {
+			return nil, err
+		}
+	}
+	_, err = c.channel.hear(ctx, msgConnected)
+	return g, err
+}
+
+// shut gives the queue pairs of a case up, on both sides.
+func (c *client) shut(ctx context.Context, g *group) error {
+	_, err := c.channel.ask(ctx, &message{Type: msgRemove}, msgRemoved)
+	return errors.Join(err, g.close())
+}
+
+// A timed is what the clock says of a round.
+type timed struct {
+	seconds float64
+	mallocs uint64
+}
+
+// time takes the time of f, and counts what this process allocates meanwhile.
+func measured(f func() error) (t timed, err error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	err = f()
+	t.seconds = time.Since(start).Seconds()
+	runtime.ReadMemStats(&after)
+	t.mallocs = after.Mallocs - before.Mallocs
+	return t, err
+}
+
+// round makes one round with the server. f is this side's part.
+func (c *client) round(ctx context.Context, g *group, r round, f func() (made uint64, err error)) (t timed, err error) {
+	g.prepare(r)
+	if _, err := c.channel.ask(ctx, &message{Type: msgRound, Round: &r}, msgRunning); err != nil {
+		return t, err
+	}
+	var made uint64
+	t, err = measured(func() (err error) {
+		made, err = f()
+		return err
+	})
+	if err != nil {
+		return t, err
+	}
+	m, err := c.channel.ask(ctx, &message{Type: msgStop, Made: made}, msgResult)
+	if err != nil {
+		return t, err
+	}
+	if m.Result.Messages != made {
+		return t, fmt.Errorf("%d messages or connections were made, and %d came: %w", made, m.Result.Messages, errProtocol)
+	}
+	return t, nil
+}
+
+// bare makes one round over bare TCP.
+func (c *client) bare(ctx context.Context, r rawRound, f func(address string) (made uint64, err error)) (t timed, octets uint64, err error) {
+	m, err := c.channel.ask(ctx, &message{Type: msgRaw, Raw: &r}, msgListening)
+	if err != nil {
+		return t, 0, err
+	}
+	address := net.JoinHostPort(c.host, strconv.Itoa(m.Port))
+	var made uint64
+	if r.Kind == rawConnect { // until the server has accepted all
+		t, err = measured(func() (err error) {
+			if made, err = f(address); err == nil {
+				m, err = c.channel.ask(ctx, &message{Type: msgStop, Made: made}, msgResult)
+			}
+			return err
+		})
+		return t, made, err
+	}
+	if _, err = f(address); err != nil {
+		return t, 0, fmt.Errorf("the baseline: %w", err)
+	}
+	if m, err = c.channel.ask(ctx, &message{Type: msgStop}, msgResult); err != nil {
+		return t, 0, err
+	}
+	return t, m.Result.Octets, nil
+}
+
+// limits returns the bounds of a round, with a seed of its own.
+func (c *client) limits() round {
+	r := round{Seed: rand.Uint64(), Iterations: c.Iterations}
+	if r.Iterations == 0 {
+		r.Duration = c.Duration
+	}
+	return r
+}
+
+// warmup returns the bounds of the round that is not counted.
+func (c *client) warmup() round {
+	r := c.limits()
+	if r.Iterations > 0 {
+		r.Iterations = min(r.Iterations, uint64(4*c.Depth))
+	} else {
+		r.Duration = min(r.Duration/4, 100*time.Millisecond)
+	}
+	return r
+}

@@ -1,0 +1,54 @@
+package perf
+
+import (
+	"context"
+	"errors"
+)
+
+// connections measures how many connections are made and closed in a second.
+func (c *client) connections(ctx context.Context, s setup) (result Result, err error) {
+	g, err := c.open(ctx, s)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, c.shutAfter(ctx, g, err)) }()
+	c.begin()
+	var ours, bare connectTally
+	for range c.Rounds {
+		var made uint64
+		r := c.limits()
+		took, err := c.round(ctx, g, r, func() (_ uint64, err error) {
+			made, err = c.connectAll(ctx, g, r)
+			return made, err
+		})
+		if err != nil {
+			return result, err
+		}
+		ours.add(made, took)
+		c.progress()
+		if !c.Baseline {
+			continue
+		}
+		took, made, err = c.bare(ctx, rawRound{Kind: rawConnect}, func(address string) (uint64, error) {
+			return dialAll(ctx, address, r)
+		})
+		if err != nil {
+			return result, err
+		}
+		bare.add(made, took)
+		c.progress()
+	}
+	result = ours.result()
+	if c.Baseline {
+		result.compare(bare.result(), 0, 0)
+	}
+	return result, nil
+}
+
+type connectTally struct{ tally }
+
+func (t *connectTally) result() Result {
+	r := t.tally.result(setup{QPs: 1}, true)
+	r.ConnectionsPerSecond, r.MessagesPerSecond = r.MessagesPerSecond, 0
+	return r
+}

@@ -1,0 +1,140 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// A transfer is a round of requests on all queue pairs of a side.
+type transfer struct {
+	group *group
+	flows []*flow
+	round round
+	spin  *spinner
+}
+
+func newTransfer(g *group) *transfer {
+	t := &transfer{group: g, spin: newSpinner()}
+	for _, e := range g.ends {
+		t.flows = append(t.flows, newFlow(e))
+	}
+	return t
+}
+
+// run makes a round. When it returns nil, all that either side has sent has
+// arrived.
+func (t *transfer) run(ctx context.Context, r round) error {
+	t.round = r
+	if t.group.Poll == PollBusy {
+		return t.spinAll(ctx)
+	}
+	if len(t.flows) == 1 {
+		return t.wait(ctx, t.flows[0])
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	errs := make([]error, len(t.flows))
+	var wg sync.WaitGroup
+	for i, f := range t.flows {
+		wg.Go(func() {
+			if errs[i] = t.wait(ctx, f); errs[i] != nil {
+				cancel(errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	return first(errs)
+}
+
+// wait drives one flow, asleep while there is nothing to do.
+func (t *transfer) wait(ctx context.Context, f *flow) error {
+	if err := f.begin(t.round); err != nil {
+		return err
+	}
+	for !f.done() {
+		n, err := f.cq.Wait(ctx, f.wcs)
+		if err == nil {
+			err = f.advance(f.wcs[:n], &t.round)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spinAll drives all flows from one goroutine, which never sleeps.
+func (t *transfer) spinAll(ctx context.Context) error {
+	left := len(t.flows)
+	for _, f := range t.flows {
+		if err := f.begin(t.round); err != nil {
+			return err
+		}
+	}
+	for left > 0 {
+		idle := true
+		for _, f := range t.flows {
+			if f.done() {
+				continue
+			}
+			n := f.cq.Poll(f.wcs)
+			if n == 0 {
+				continue
+			}
+			idle = false
+			if err := f.advance(f.wcs[:n], &t.round); err != nil {
+				return err
+			}
+			if f.done() {
+				left--
+			}
+		}
+		if idle {
+			if err := t.spin.pause(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sent returns how many messages this side has sent, received how many the
+// other one says to have.
+func (t *transfer) sent() (n uint64) {
+	for _, f := range t.flows {
+		n += f.posted
+	}
+	return n
+}
+
+func (t *transfer) received() (n uint64) {
+	for _, f := range t.flows {
+		n += f.peerTotal
+	}
+	return n
+}
+
+func (t *transfer) totals() []uint64 {
+	totals := make([]uint64, len(t.flows))
+	for i, f := range t.flows {
+		totals[i] = f.peerTotal
+	}
+	return totals
+}
+
+// first returns the error that was first: the others were cancelled because of
+// it.
+func first(errs []error) error {
+	var cancelled error
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, context.Canceled) {
+			return err
+		}
+		cancelled = err
+	}
+	return cancelled
+}

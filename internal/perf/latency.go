@@ -1,0 +1,143 @@
+package perf
+
+import (
+	"context"
+	"time"
+
+	"urnic/rnic"
+)
+
+// signalPing is every how many messages of a ping-pong one asks for a
+// completion, so that its place in the send queue is known to be free.
+const signalPing = 32
+
+// A player is one side of a latency test, in which one message is under way at
+// a time.
+type player struct {
+	*end
+	quiet, loud [1]rnic.SendWR
+	n           uint64 // messages that were sent
+	spin        *spinner
+}
+
+func newPlayer(g *group) *player {
+	p := &player{end: g.ends[0], spin: newSpinner()}
+	p.quiet[0], p.loud[0] = p.request(rnic.FlagUnsignaled), p.request(0)
+	return p
+}
+
+// play takes the times of round trips: of a message there and the answer, or of
+// a Read or an atomic.
+func (p *player) play(ctx context.Context, r round, h *histogram) (count uint64, err error) {
+	p.n = 0
+	start := time.Now()
+	last, deadline := start, start.Add(r.Duration)
+	for r.Iterations == 0 || count < r.Iterations {
+		if err := p.trip(ctx); err != nil {
+			return count, err
+		}
+		now := time.Now()
+		h.record(now.Sub(last))
+		last = now
+		count++
+		if r.Iterations == 0 && !now.Before(deadline) {
+			break
+		}
+	}
+	if err := p.tell(noteEnd, count, idEnd); err != nil {
+		return count, err
+	}
+	kind, n, err := p.next(ctx)
+	if err == nil && (kind != noteAck || n != count) {
+		err = errProtocol
+	}
+	return count, err
+}
+
+// trip makes one round trip.
+func (p *player) trip(ctx context.Context) error {
+	if !p.g.pingPong() {
+		if err := p.qp.PostSend(p.loud[:]...); err != nil {
+			return err
+		}
+		for {
+			wcs, err := p.poll(ctx, p.spin)
+			if err != nil {
+				return err
+			}
+			for i := range wcs {
+				if wcs[i].Status != rnic.StatusSuccess {
+					return p.why(&wcs[i])
+				}
+				if wcs[i].Op != rnic.OpImmediate { // of the round before
+					return nil
+				}
+			}
+		}
+	}
+	if err := p.send(); err != nil {
+		return err
+	}
+	kind, _, err := p.next(ctx)
+	if err == nil && kind != noteData {
+		err = errProtocol
+	}
+	return err
+}
+
+func (p *player) send() error {
+	p.n++
+	if p.n%signalPing == 0 {
+		return p.qp.PostSend(p.loud[:]...)
+	}
+	return p.qp.PostSend(p.quiet[:]...)
+}
+
+// next returns the next message of the other side; its receive is posted anew.
+func (p *player) next(ctx context.Context) (kind byte, n uint64, err error) {
+	for {
+		wcs, err := p.poll(ctx, p.spin)
+		if err != nil {
+			return 0, 0, err
+		}
+		there := false
+		for i := range wcs {
+			wc := &wcs[i]
+			if wc.Status != rnic.StatusSuccess {
+				return 0, 0, p.why(wc)
+			}
+			switch wc.Op {
+			case rnic.OpRecv:
+				there = true
+			case rnic.OpRecvImmediate:
+				there = true
+				kind, n = unpackNote(wc.Immediate)
+			}
+		}
+		if there {
+			return kind, n, p.qp.PostRecv(p.recvs[:1]...)
+		}
+	}
+}
+
+// answer sends each message back until the other side says that it was the
+// last.
+func (p *player) answer(ctx context.Context) error {
+	p.n = 0
+	for {
+		kind, n, err := p.next(ctx)
+		switch {
+		case err != nil:
+			return err
+		case kind == noteData:
+			err = p.send()
+		case kind == noteEnd:
+			return p.tell(noteAck, n, 0)
+		default:
+			err = errProtocol
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package perf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"urnic/rnic"
+)
+
+// An Op is what the requests of a test are.
+type Op string
+
+// The operations.
+const (
+	OpSend     Op = "send"
+	OpWrite    Op = "write"
+	OpWriteImm Op = "write-imm"
+	OpRead     Op = "read"
+	OpAtomic   Op = "atomic"
+)
+
+// A Test is what is measured.
+type Test string
+
+// The tests.
+const (
+	TestBandwidth Test = "bw"
+	TestLatency   Test = "lat"
+	TestRate      Test = "rate"
+	TestConnect   Test = "connect"
+	TestScale     Test = "scale"
+)
+
+// A Poll says how a side finds out about completions.
+type Poll string
+
+// The ways to poll.
+const (
+	PollEvent Poll = "event" // it sleeps until there are some
+	PollBusy  Poll = "busy"  // it looks all the time
+)
+
+var (
+	ops   = []Op{OpSend, OpWrite, OpWriteImm, OpRead, OpAtomic}
+	tests = []Test{TestBandwidth, TestLatency, TestRate, TestConnect}
+	polls = []Poll{PollEvent, PollBusy}
+)
+
+// Bounds of what can be asked for.
+const (
+	MaxSize     = 1 << 30 // octets of a message
+	MaxQPs      = 1 << 14
+	MaxDepth    = 1 << 13
+	MaxRounds   = 1000
+	MaxDuration = time.Hour
+	AtomicSize  = 8 // octets that an atomic changes
+)
+
+// Options says what a run measures. Zeros stand for the defaults of the test,
+// which Check fills in.
+type Options struct {
+	Op   Op
+	Test Test
+	Poll Poll
+
+	Sizes []int // octets of a message
+	QPs   []int // queue pairs at once; several only to see how they scale
+	Depth int   // requests under way on each queue pair
+
+	// Duration or Iterations bound the timed part of a round; Iterations counts
+	// the messages of each queue pair, or the connections.
+	Duration   time.Duration
+	Iterations uint64
+	Rounds     int // of each case; they alternate with those of the baseline
+
+	Inline      bool // payloads that fit are copied when they are posted
+	Bidir       bool // both sides send
+	SignalEvery int  // every how many requests one asks for a completion
+	NoCRC       bool
+	Markers     bool
+	MULPDU      int // octets; 0: what the segment size gives
+
+	Baseline     bool // bare TCP is measured in between
+	BaselineBest bool // with the best sizes of calls for a stream, whatever the size of messages
+
+	// MaxMemory bounds the octets of memory of a run; 0 stands for
+	// DefaultMaxMemory.
+	MaxMemory uint64
+
+	Begin    func(*Report)      // is told what is known before the first result, if not nil
+	Result   func(Result)       // is told each result, if not nil
+	Progress func(done, of int) // is told how many rounds are done, if not nil
+}
+
+// Check finds what can't be meant, and fills in the defaults.
+func (o *Options) Check() error {
+	if err := o.checkNames(); err != nil {
+		return err
+	}
+	o.fill()
+	switch {
+	case o.Duration < 0 || o.Duration > MaxDuration:
+		return fmt.Errorf("--duration %v: say up to %v", o.Duration, MaxDuration)
+	case o.Rounds < 1 || o.Rounds > MaxRounds:
+		return fmt.Errorf("--rounds %d: say 1 to %d", o.Rounds, MaxRounds)
+	case len(o.QPs) > 1 && o.Test != TestScale:
+		return fmt.Errorf("several numbers of queue pairs are for --test scale: give one with --test %s", o.Test)
+	case o.QPs[0] != 1 && (o.Test == TestLatency || o.Test == TestConnect):
+		return fmt.Errorf("--test %s works on one queue pair at a time: leave --qps out", o.Test)
+	case o.Bidir && (o.Test == TestLatency || o.Test == TestConnect):
+		return fmt.Errorf("--bidir is for --test bw, rate and scale: leave it out with --test %s", o.Test)
+	case o.BaselineBest && !o.Baseline:
+		return fmt.Errorf("--baseline-best says which baseline: give --baseline as well")
+	case len(o.Sizes) > 1 && (o.Test == TestScale || o.Test == TestConnect):
+		return fmt.Errorf("--test %s takes one --size", o.Test)
+	}
+	for _, size := range o.Sizes {
+		if o.Op == OpAtomic && size != AtomicSize {
+			return fmt.Errorf("--size %d: an atomic changes %d octets: leave --size out", size, AtomicSize)
+		}
+		for _, n := range o.QPs {
+			s := o.setup(size, n)
+			if err := s.check(o.MaxMemory); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Options) checkNames() error {
+	switch {
+	case o.Op != "" && !slices.Contains(ops, o.Op):
+		return fmt.Errorf("--op %s: say %s", o.Op, choice(ops))
+	case o.Test != "" && !slices.Contains(tests, o.Test):
+		return fmt.Errorf("--test %s: say %s", o.Test, choice(tests))
+	case o.Poll != "" && !slices.Contains(polls, o.Poll):
+		return fmt.Errorf("--poll %s: say %s", o.Poll, choice(polls))
+	}
+	return nil
+}
+
+// choice says what there is to choose from.
+func choice[T ~string](of []T) string {
+	words := make([]string, len(of))
+	for i, w := range of {
+		words[i] = string(w)
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// fill fills in the defaults.
+func (o *Options) fill() {
+	def(&o.Op, OpWrite)
+	def(&o.Test, TestBandwidth)
+	def(&o.Poll, PollEvent)
+	size, depth := 64<<10, 64
+	switch o.Test {
+	case TestLatency:
+		size, depth = 64, 1
+	case TestRate:
+		size, depth = 64, 256
+	case TestScale:
+		depth = 16
+	case TestConnect:
+		size, depth = 1, 1
+		if o.Duration == 0 {
+			def(&o.Iterations, 1000)
+		}
+	}
+	if o.Op == OpAtomic {
+		size = AtomicSize
+	}
+	if len(o.Sizes) == 0 {
+		o.Sizes = []int{size}
+	}
+	if len(o.QPs) == 0 {
+		o.QPs = []int{1}
+		if o.Test == TestScale {
+			o.QPs = []int{1, 64}
+		}
+	}
+	def(&o.Depth, depth)
+	if o.Test == TestLatency { // one message is under way at a time
+		o.Depth = 1
+	}
+	if o.SignalEvery == 0 {
+		o.SignalEvery = 1
+	}
+	if o.Iterations == 0 {
+		def(&o.Duration, time.Second)
+	}
+	rounds := 1
+	if o.Baseline {
+		rounds = 3
+	}
+	def(&o.Rounds, rounds)
+	def(&o.MaxMemory, DefaultMaxMemory)
+}
+
+func def[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+// setup returns what the server is told of one case.
+func (o *Options) setup(size, qps int) setup {
+	return setup{
+		Op: o.Op, Test: o.Test, Poll: o.Poll, Size: size, QPs: qps, Depth: o.Depth, SignalEvery: o.SignalEvery,
+		Inline: o.Inline && size <= rnic.MaxInline && o.Op != OpRead && o.Op != OpAtomic,
+		Bidir:  o.Bidir, NoCRC: o.NoCRC, Markers: o.Markers, MULPDU: o.MULPDU,
+	}
+}

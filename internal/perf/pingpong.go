@@ -1,0 +1,136 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// What an operation that the other side answers by itself puts on the wire, in
+// octets: the headers of RDMAP there, and back, with no data.
+const (
+	readRequest    = 28 // RFC 5040 §4.4
+	atomicRequest  = 52 // RFC 7306 §5.2.1
+	atomicResponse = 12 // RFC 7306 §5.2.2
+)
+
+// latency measures how long a message takes.
+func (c *client) latency(ctx context.Context, s setup) (result Result, err error) {
+	g, err := c.open(ctx, s)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, c.shutAfter(ctx, g, err)) }()
+	p := newPlayer(g)
+	if _, err := c.play(ctx, p, c.warmup(), newHistogram()); err != nil {
+		return result, err
+	}
+	c.begin()
+	ours, bare := newTrips(s), newTrips(s)
+	for range c.Rounds {
+		h := newHistogram()
+		took, err := c.play(ctx, p, c.limits(), h)
+		if err != nil {
+			return result, err
+		}
+		ours.add(h, took)
+		c.progress()
+		if !c.Baseline {
+			continue
+		}
+		h = newHistogram()
+		if took, err = c.barePlay(ctx, s, h); err != nil {
+			return result, err
+		}
+		bare.add(h, took)
+		c.progress()
+	}
+	result = ours.result(s)
+	if c.Baseline {
+		result.compare(bare.result(s), 0, 0)
+	}
+	return result, nil
+}
+
+// play makes a round of ping-pong and checks what has arrived.
+func (c *client) play(ctx context.Context, p *player, r round, h *histogram) (took timed, err error) {
+	var made uint64
+	took, err = c.round(ctx, p.g, r, func() (uint64, error) {
+		made, err = p.play(ctx, r, h)
+		return made, err
+	})
+	if err != nil {
+		return took, err
+	}
+	return took, p.g.verify(r, nil)
+}
+
+// barePlay makes a round over bare TCP.
+func (c *client) barePlay(ctx context.Context, s setup, h *histogram) (took timed, err error) {
+	r := rawRound{Kind: rawPingPong, Conns: 1, Request: s.Size, Response: s.Size, Poll: s.Poll}
+	switch s.Op {
+	case OpRead:
+		r.Request = readRequest
+	case OpAtomic:
+		r.Request, r.Response = atomicRequest, atomicResponse
+	}
+	_, _, err = c.bare(ctx, r, func(address string) (uint64, error) {
+		conns, err := dialConns(ctx, address, &r)
+		if err != nil {
+			return 0, err
+		}
+		conn := conns[0]
+		defer func() { _ = conn.Close() }() // the stream has ended
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		defer stop()
+		warm := c.warmup()
+		var deadline time.Duration
+		if c.Iterations == 0 {
+			deadline = c.Duration
+		}
+		if _, err := conn.play(ctx, warm.Iterations, warm.Duration, newHistogram()); err != nil {
+			return 0, err
+		}
+		took, err = measured(func() error {
+			_, err := conn.play(ctx, c.Iterations, deadline, h)
+			return err
+		})
+		return 0, errors.Join(err, conn.CloseWrite())
+	})
+	return took, err
+}
+
+// Trips are the times of the rounds of a case.
+type trips struct {
+	all     *histogram
+	parts   float64 // of a round trip, in what is called the latency
+	medians []float64
+	seconds []float64
+	allocs  []float64
+}
+
+func newTrips(s setup) *trips {
+	t := &trips{all: newHistogram(), parts: 1}
+	if s.pingPong() {
+		t.parts = 2
+	}
+	return t
+}
+
+func (t *trips) add(h *histogram, took timed) {
+	t.all.Merge(h.Histogram)
+	t.medians = append(t.medians, float64(h.ValueAtPercentile(50))/t.parts)
+	t.seconds = append(t.seconds, took.seconds)
+	t.allocs = append(t.allocs, float64(took.mallocs)/max(1, float64(h.TotalCount())))
+}
+
+// result returns the percentiles of all rounds together.
+func (t *trips) result(s setup) Result {
+	n := uint64(t.all.TotalCount())
+	seconds := sum(t.seconds)
+	return Result{
+		Size: s.Size, QPs: s.QPs, Iterations: n, Seconds: seconds, MessagesPerSecond: float64(n) * t.parts / seconds,
+		Latency: t.all.percentiles(t.parts), RoundTrip: t.all.percentiles(1),
+		AllocsPerOp: ptr(median(t.allocs)), Samples: t.medians,
+	}
+}

@@ -1,0 +1,147 @@
+package perf
+
+import (
+	"net"
+	"time"
+
+	"urnic/mpa"
+)
+
+// A Report is the result of a run, for programs.
+type Report struct {
+	Urnic  string `json:"urnic"`
+	Go     string `json:"go"`
+	OS     string `json:"os"`
+	Kernel string `json:"kernel,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
+	Cores  int    `json:"cores"` // that the program may use
+	Date   string `json:"date"`
+
+	Op      Op       `json:"op"`
+	Test    Test     `json:"test"`
+	Poll    Poll     `json:"poll"`
+	CRC     bool     `json:"crc"`
+	Markers bool     `json:"markers"`
+	Inline  bool     `json:"inline"`
+	Depth   int      `json:"depth"`
+	QPs     []int    `json:"qps"`
+	Bidir   bool     `json:"bidir"`
+	MULPDU  int      `json:"mulpdu,omitempty"` // octets
+	MSS     int      `json:"mss,omitempty"`    // octets, of TCP
+	MTU     int      `json:"mtu,omitempty"`    // octets, of the interface
+	Rounds  int      `json:"rounds"`
+	Notes   []string `json:"notes,omitempty"` // what the figures mean
+
+	Results []Result `json:"results"`
+	Error   string   `json:"error,omitempty"` // what went wrong
+}
+
+// A Result is what a case came to: the medians of the rounds, of latencies the
+// percentiles of all rounds together.
+type Result struct {
+	Size       int     `json:"size,omitempty"`
+	QPs        int     `json:"qps"`
+	Iterations uint64  `json:"iterations"` // messages, round trips or connections of all rounds
+	Seconds    float64 `json:"seconds"`    // of all rounds
+
+	BytesPerSecond       float64      `json:"bytes_per_second,omitempty"`
+	MessagesPerSecond    float64      `json:"messages_per_second,omitempty"`
+	Latency              *Percentiles `json:"latency_ns,omitempty"`    // half a round trip, or a whole one: see Notes
+	RoundTrip            *Percentiles `json:"round_trip_ns,omitempty"` // a whole one
+	ConnectionsPerSecond float64      `json:"connections_per_second,omitempty"`
+	BytesPerQP           float64      `json:"bytes_per_qp_side,omitempty"`
+	GoroutinesPerQP      *float64     `json:"goroutines_per_qp_side,omitempty"`
+	AllocsPerOp          *float64     `json:"allocs_per_op,omitempty"` // objects that this process has allocated
+
+	Samples []float64 `json:"samples,omitempty"` // of each round: octets, messages or connections a second, or the median latency
+
+	Baseline     *BaselineResult `json:"baseline,omitempty"`
+	Ratio        float64         `json:"ratio,omitempty"` // to the baseline: the median of those of the rounds
+	RatioSamples []float64       `json:"ratio_samples,omitempty"`
+	Scaling      float64         `json:"ratio_to_first,omitempty"` // of bandwidth, to the first number of queue pairs
+}
+
+// A BaselineResult is what bare TCP came to.
+type BaselineResult struct {
+	BytesPerSecond       float64      `json:"bytes_per_second,omitempty"`
+	MessagesPerSecond    float64      `json:"messages_per_second,omitempty"`
+	Latency              *Percentiles `json:"latency_ns,omitempty"`
+	RoundTrip            *Percentiles `json:"round_trip_ns,omitempty"`
+	ConnectionsPerSecond float64      `json:"connections_per_second,omitempty"`
+	WriteSize            int          `json:"write_size,omitempty"` // octets of each call that sends
+	ReadSize             int          `json:"read_size,omitempty"`  // octets of the buffer of each call that receives
+	Samples              []float64    `json:"samples,omitempty"`
+}
+
+// newReport returns a report with what is known before the run.
+func newReport(o *Options) *Report {
+	r := &Report{
+		Date: time.Now().UTC().Format(time.RFC3339),
+		Op:   o.Op, Test: o.Test, Poll: o.Poll, CRC: !o.NoCRC, Markers: o.Markers, Inline: o.Inline, Depth: o.Depth, QPs: o.QPs,
+		Bidir: o.Bidir, Rounds: o.Rounds, Results: []Result{},
+	}
+	r.setEnvironment()
+	r.Notes = o.notes()
+	return r
+}
+
+// setPath tells the sizes of the way to the server.
+func (r *Report) setPath(s *Segments, local net.Addr, o *Options) {
+	r.MSS = s.size()
+	r.MTU = mtuOf(local)
+	switch {
+	case o.MULPDU != 0:
+		r.MULPDU = o.MULPDU
+	case r.MSS != 0:
+		r.MULPDU = mpa.MULPDU(r.MSS, o.Markers)
+	}
+}
+
+// compare adds the baseline to a result.
+func (r *Result) compare(bare Result, write, read int) {
+	r.Baseline = &BaselineResult{
+		BytesPerSecond: bare.BytesPerSecond, MessagesPerSecond: bare.MessagesPerSecond, Latency: bare.Latency, RoundTrip: bare.RoundTrip,
+		ConnectionsPerSecond: bare.ConnectionsPerSecond, WriteSize: write, ReadSize: read, Samples: bare.Samples,
+	}
+	for i, s := range r.Samples {
+		r.RatioSamples = append(r.RatioSamples, s/bare.Samples[i])
+	}
+	r.Ratio = median(r.RatioSamples)
+}
+
+// notes says what the figures mean.
+func (o *Options) notes() []string {
+	var notes []string
+	note := func(s string) { notes = append(notes, s) }
+	s := o.setup(o.Sizes[0], o.QPs[0])
+	if o.Test == TestLatency {
+		if s.pingPong() {
+			note("latency is half round trip")
+		} else {
+			note("latency is the whole round trip")
+		}
+		if o.Op == OpWrite {
+			note("each Write has Immediate Data: nothing else tells that it has arrived")
+		}
+	}
+	if !o.Baseline {
+		return notes
+	}
+	switch o.Test {
+	case TestLatency:
+		if o.Poll == PollBusy {
+			note("baseline: bare TCP, system calls on a non-blocking socket in a busy loop on both sides")
+		} else {
+			note("baseline: bare TCP, blocking reads and writes of Go on both sides")
+		}
+	case TestConnect:
+		note("baseline: bare TCP, one loop that dials and closes and one that accepts and closes")
+	default:
+		if o.BaselineBest {
+			note("baseline: bare TCP, blocking calls of Go of the sizes that were fastest")
+		} else {
+			note("baseline: bare TCP, blocking calls of Go: one write a message up to 64K, and beyond that the sizes that were fastest")
+		}
+	}
+	return notes
+}

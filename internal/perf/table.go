@@ -1,0 +1,159 @@
+package perf
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A Table prints a run for people, a row as soon as it is there.
+type Table struct {
+	W      io.Writer
+	report *Report
+	rows   bool
+	base   bool // there is a baseline
+}
+
+// Begin prints what is measured, and where.
+func (t *Table) Begin(r *Report) {
+	t.report = r
+	what := fmt.Sprintf("%s %s, poll %s, depth %d, CRC %s, markers %s", r.Op, r.Test, r.Poll, r.Depth, onOff(r.CRC), onOff(r.Markers))
+	if r.Test == TestConnect {
+		what = fmt.Sprintf("connections made and closed, CRC %s, markers %s", onOff(r.CRC), onOff(r.Markers))
+	}
+	if r.Inline {
+		what += ", inline"
+	}
+	if r.Bidir {
+		what += ", both directions"
+	}
+	fmt.Fprintln(t.W, what)
+	if r.MSS > 0 {
+		fmt.Fprintf(t.W, "MULPDU %d, MSS %d, MTU %d\n", r.MULPDU, r.MSS, r.MTU)
+	} else if r.MULPDU > 0 {
+		fmt.Fprintf(t.W, "MULPDU %d, MTU %d\n", r.MULPDU, r.MTU)
+	}
+	fmt.Fprintln(t.W, strings.Join(nonEmpty(r.CPU, fmt.Sprintf("%d cores", r.Cores), r.Go, r.OS, r.Kernel), ", "))
+	for _, n := range r.Notes {
+		fmt.Fprintln(t.W, n)
+	}
+}
+
+func nonEmpty(words ...string) (some []string) {
+	for _, w := range words {
+		if w != "" {
+			some = append(some, w)
+		}
+	}
+	return some
+}
+
+func onOff(b bool) string {
+	if b {
+		return "on"
+	}
+	return "off"
+}
+
+// A column is a part of a row, as wide as its title at least.
+type column struct {
+	title, value string
+}
+
+// Row prints a result.
+func (t *Table) Row(r Result) {
+	columns := t.columns(&r)
+	if !t.rows {
+		t.rows = true
+		fmt.Fprintln(t.W)
+		t.line(columns, func(c column) string { return c.title })
+	}
+	t.line(columns, func(c column) string { return c.value })
+}
+
+func (t *Table) line(columns []column, text func(column) string) {
+	var b strings.Builder
+	for _, c := range columns {
+		fmt.Fprintf(&b, "%*s", max(10, len(c.title)+2), text(c))
+	}
+	fmt.Fprintln(t.W, b.String())
+}
+
+func (t *Table) columns(r *Result) []column {
+	var columns []column
+	add := func(title, value string) { columns = append(columns, column{title, value}) }
+	if r.Size > 0 {
+		add("size", sizeText(r.Size))
+	}
+	if t.report.Test == TestScale || r.QPs != 1 {
+		add("QPs", fmt.Sprint(r.QPs))
+	}
+	base := r.Baseline
+	if base == nil {
+		base = &BaselineResult{}
+	}
+	switch t.report.Test {
+	case TestLatency:
+		for _, p := range r.Latency.named() {
+			add(p.name, micros(p.value))
+		}
+		if base.Latency != nil {
+			add("TCP p50", micros(base.Latency.P50))
+			add("TCP p99", micros(base.Latency.P99))
+		}
+	case TestConnect:
+		add("connections/s", fmt.Sprintf("%.0f", r.ConnectionsPerSecond))
+		if r.Baseline != nil {
+			add("TCP", fmt.Sprintf("%.0f", base.ConnectionsPerSecond))
+		}
+	case TestRate:
+		add("messages/s", fmt.Sprintf("%.0f", r.MessagesPerSecond))
+		add("MB/s", megabytes(r.BytesPerSecond))
+		if r.Baseline != nil {
+			add("TCP messages/s", fmt.Sprintf("%.0f", base.MessagesPerSecond))
+		}
+	default:
+		add("MB/s", megabytes(r.BytesPerSecond))
+		add("messages/s", fmt.Sprintf("%.0f", r.MessagesPerSecond))
+		if r.Baseline != nil {
+			add("TCP MB/s", megabytes(base.BytesPerSecond))
+			add("write", sizeText(base.WriteSize))
+			add("read", sizeText(base.ReadSize))
+		}
+	}
+	if r.Baseline != nil {
+		add("ratio", fmt.Sprintf("%.2f", r.Ratio))
+	}
+	if t.report.Test == TestScale {
+		add("to first", fmt.Sprintf("%.2f", r.Scaling))
+		if r.GoroutinesPerQP != nil {
+			add("octets/QP", fmt.Sprintf("%.0f", r.BytesPerQP))
+			add("goroutines/QP", fmt.Sprintf("%.2f", *r.GoroutinesPerQP))
+		}
+	}
+	if r.AllocsPerOp != nil {
+		add("allocs/op", fmt.Sprintf("%.3f", *r.AllocsPerOp))
+	}
+	return columns
+}
+
+type namedValue struct {
+	name  string
+	value float64
+}
+
+func (p *Percentiles) named() []namedValue {
+	return []namedValue{
+		{"min", p.Min}, {"p50", p.P50}, {"p90", p.P90}, {"p99", p.P99}, {"p99.9", p.P999}, {"p99.99", p.P9999},
+		{"max", p.Max}, {"mean", p.Mean},
+	}
+}
+
+// megabytes writes octets as millions of them.
+func megabytes(n float64) string { return fmt.Sprintf("%.1f", n/1e6) }
+
+// micros writes nanoseconds as microseconds.
+func micros(ns float64) string {
+	return fmt.Sprintf("%.2f", ns/float64(time.Microsecond))
+}
