@@ -31,6 +31,7 @@ type link struct {
 	woken     atomic.Bool   // RDMAP has something to transmit
 	stopping  atomic.Bool   // nobody is to transmit any more
 	txStopped chan struct{} // closed when that is so
+	carryOn   func()        // transmit, waiting, in a goroutine; made once, so that none of them allocates
 	accepted  atomic.Uint64 // what the LLP had taken after the last flush
 
 	heard      atomic.Bool // the peer has sent something, or need not be first
@@ -132,6 +133,10 @@ func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*li
 		cfg.Trace = func(t rdmap.Trace) { trace(Trace{Device: q.pd.dev.cfg.Name, QPN: q.num, Trace: t}) }
 	}
 	l.rdmap = rdmap.NewStream(newLLP(l), l, cfg)
+	l.carryOn = func() {
+		defer q.pd.dev.wg.Done()
+		l.transmit(true)
+	}
 	l.rx.resume = make(chan struct{}, 1)
 	if conn.Polls() {
 		q.recvCQ.attach(l)

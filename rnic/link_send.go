@@ -93,7 +93,8 @@ func (l *link) transmit(wait bool) {
 				return
 			}
 		case !wait && (r == passBlocked || passes >= inlinePasses):
-			l.qp.pd.dev.wg.Go(func() { l.transmit(true) })
+			l.qp.pd.dev.wg.Add(1)
+			go l.carryOn()
 			return
 		}
 	}

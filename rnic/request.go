@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"urnic/internal/capture"
+	"urnic/internal/sockio"
 	"urnic/mpa"
 )
 
@@ -35,7 +36,9 @@ type ConnRequest struct {
 	stream        *capture.Stream
 	local, remote net.Addr
 	detach        func() bool   // from the device's context
-	watched       chan struct{} // closed when nobody reads any more
+	watcher       *time.Timer   // starts watch
+	deadline      time.Time     // of the answer
+	watched       chan struct{} // closed when watch is over
 
 	mu   sync.Mutex
 	over bool  // it is being answered, or was dropped
@@ -46,27 +49,32 @@ type ConnRequest struct {
 // its requests, wherever they are.
 func (r *ConnRequest) wait(req *mpa.Request) {
 	d := r.dev
-	r.req, r.watched = req, make(chan struct{})
-	_ = req.NetConn().SetReadDeadline(time.Now().Add(d.cfg.AnswerTimeout))
+	r.req, r.watched, r.deadline = req, make(chan struct{}), time.Now().Add(d.cfg.AnswerTimeout)
 	d.wg.Add(1)
 	r.mu.Lock() // Close looks for detach
 	defer r.mu.Unlock()
 	r.detach = context.AfterFunc(d.ctx, func() { _ = r.Close() })
-	go r.watch() // whoever drops or answers the request waits for it
+	r.watcher = time.AfterFunc(min(atOnce, d.cfg.AnswerTimeout), r.watch) // whoever drops or answers the request waits for it
 }
+
+// atOnce is how long a request is not watched: most are answered before, and then
+// cost no goroutine.
+const atOnce = time.Millisecond
 
 // watch drops a request whose peer goes, or that nobody answers in time. The
 // peer has nothing to say before the Reply (RFC 5044 §7.1.2), so that nothing is
 // lost by reading.
 func (r *ConnRequest) watch() {
-	n, err := r.req.NetConn().Read(make([]byte, 1))
+	c := r.req.NetConn()
 	r.mu.Lock()
-	switch {
-	case n > 0:
-		r.gone = errEarly
-	case !errors.Is(err, os.ErrDeadlineExceeded):
-		r.gone = fmt.Errorf("%w: %w", errGone, err)
-	case !r.over:
+	if !r.over {
+		_ = c.SetReadDeadline(r.deadline) // answer sets another one after this
+	}
+	r.mu.Unlock()
+	n, err := c.Read(make([]byte, 1))
+	r.mu.Lock()
+	r.gone = r.heard(n, err)
+	if r.gone == nil && !r.over {
 		r.gone = errUnanswered
 	}
 	answered := r.over
@@ -82,11 +90,34 @@ func (r *ConnRequest) watch() {
 	}
 }
 
-// isOver reports whether nobody can answer the request any more.
+// heard says what reading in the peer's silence has come to: nothing, if all is
+// well.
+func (r *ConnRequest) heard(n int, err error) error {
+	switch {
+	case n > 0:
+		return errEarly
+	case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errGone, err)
+}
+
+// isOver reports whether nobody can answer the request any more. It looks at the
+// connection itself, if nobody watches that yet.
 func (r *ConnRequest) isOver() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.over
+	if r.over || !r.watcher.Stop() {
+		return r.over
+	}
+	if r.gone = r.heard(sockio.TryRead(r.req.NetConn())); r.gone == nil {
+		r.watcher.Reset(atOnce)
+		return false
+	}
+	r.over = true
+	r.detach()
+	go r.drop(r.gone) // which waits for the network
+	return true
 }
 
 // made reports whether Accept of a listener has made the request.
@@ -144,9 +175,16 @@ func (r *ConnRequest) answer() error {
 	r.detach()
 	r.mu.Unlock()
 	c := r.req.NetConn()
-	_ = c.SetReadDeadline(time.Unix(1, 0))
-	<-r.watched
-	_ = c.SetReadDeadline(time.Time{})
+	if r.watcher.Stop() { // watch has not begun
+		gone := r.heard(sockio.TryRead(c))
+		r.mu.Lock()
+		r.gone = gone
+		r.mu.Unlock()
+	} else {
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+		<-r.watched
+		_ = c.SetReadDeadline(time.Time{})
+	}
 	if r.gone != nil {
 		r.drop(r.gone)
 	}

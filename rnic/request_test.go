@@ -101,7 +101,7 @@ func TestAcceptPassesOverRequestsWhosePeersHaveGone(t *testing.T) {
 					h := w.ask(l)
 					synctest.Wait()
 					going.do(h)
-					synctest.Wait()
+					time.Sleep(2 * time.Millisecond) // until it is watched
 				}
 				h := w.ask(l)
 				if err := w.request(l).Accept(w.Context(), s.QP, rnic.ConnParam{}); err != nil {

@@ -56,6 +56,18 @@ func New(c net.Conn) Stream {
 	return newBuffered(c)
 }
 
+// TryRead reads an octet from c, if one is there and c can tell.
+func TryRead(c net.Conn) (int, error) {
+	var p [1]byte
+	switch c := c.(type) {
+	case Stream:
+		return c.TryRead(p[:])
+	case *net.TCPConn:
+		return tryTCP(c, p[:])
+	}
+	return 0, nil
+}
+
 // abort closes c in a way that resets a TCP connection.
 func abort(c net.Conn) error {
 	if l, ok := c.(interface{ SetLinger(sec int) error }); ok {

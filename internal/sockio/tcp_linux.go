@@ -49,10 +49,17 @@ func newTCP(c *net.TCPConn) (Stream, error) {
 	t := &tcp{TCPConn: c, raw: raw}
 	t.write.call = func(fd uintptr) bool {
 		w := &t.write
-		w.n, w.err = ignoringIntr(func() (int, error) { return w.writev(int(fd), w.pieces) })
-		if errors.Is(w.err, unix.EAGAIN) {
-			w.n, w.err = 0, nil
+		n, errno := w.writev(int(fd), w.pieces)
+		for errno == unix.EINTR {
+			n, errno = w.writev(int(fd), w.pieces)
+		}
+		w.n = n
+		switch errno {
+		case 0:
+		case unix.EAGAIN:
 			return !w.wait
+		default:
+			w.err = errno
 		}
 		return true
 	}
@@ -91,17 +98,35 @@ func (t *tcp) Writev(pieces [][]byte, wait bool) (int, error) {
 }
 
 // readNow reads once; nothing there is no error.
-func (t *tcp) readNow(fd uintptr) {
-	r := &t.read
-	r.n, r.err = ignoringIntr(func() (int, error) { return unix.Read(int(fd), r.p) })
-	switch {
-	case errors.Is(r.err, unix.EAGAIN):
-		r.n, r.err = 0, nil
-	case r.err != nil:
-		r.n = 0
-	case r.n == 0 && len(r.p) > 0:
-		r.err = io.EOF
+func (t *tcp) readNow(fd uintptr) { t.read.n, t.read.err = readNow(fd, t.read.p) }
+
+func readNow(fd uintptr, p []byte) (int, error) {
+	n, errno := recv(int(fd), p)
+	for errno == unix.EINTR {
+		n, errno = recv(int(fd), p)
 	}
+	switch {
+	case errno == unix.EAGAIN:
+		return 0, nil
+	case errno != 0:
+		return 0, errno
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// tryTCP reads what is there into p.
+func tryTCP(c *net.TCPConn, p []byte) (n int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	closed := raw.Read(func(fd uintptr) bool {
+		n, err = readNow(fd, p)
+		return true
+	})
+	return n, errors.Join(err, closed)
 }
 
 // TryRead implements Stream.
@@ -138,13 +163,3 @@ func (t *tcp) MSS() int {
 
 // Abort implements Stream.
 func (t *tcp) Abort() error { return abort(t.TCPConn) }
-
-// ignoringIntr repeats a call that a signal has interrupted.
-func ignoringIntr(call func() (int, error)) (int, error) {
-	for {
-		n, err := call()
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
-}

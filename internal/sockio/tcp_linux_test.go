@@ -163,19 +163,6 @@ func TestTCPTransferAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestCallsInterruptedBySignalsAreRepeated(t *testing.T) {
-	calls := 0
-	n, err := ignoringIntr(func() (int, error) {
-		if calls++; calls < 3 {
-			return -1, unix.EINTR
-		}
-		return 7, nil
-	})
-	if n != 7 || err != nil || calls != 3 {
-		t.Errorf("%d, %v after %d calls", n, err, calls)
-	}
-}
-
 // Both directions of several connections at once, through sockets that are soon
 // full.
 func TestTCPUnderBackPressureInBothDirections(t *testing.T) {

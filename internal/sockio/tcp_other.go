@@ -7,6 +7,8 @@ import (
 	"net"
 )
 
+func tryTCP(*net.TCPConn, []byte) (int, error) { return 0, nil }
+
 func newTCP(*net.TCPConn) (Stream, error) {
 	return nil, errors.ErrUnsupported
 }

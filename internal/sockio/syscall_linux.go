@@ -11,7 +11,7 @@ import (
 // An iov keeps its vector from call to call, which unix.Writev does not.
 type iov struct{ vec []unix.Iovec }
 
-func (v *iov) writev(fd int, pieces [][]byte) (int, error) {
+func (v *iov) writev(fd int, pieces [][]byte) (int, unix.Errno) {
 	v.vec = v.vec[:0]
 	for _, p := range pieces {
 		if len(p) > 0 {
@@ -21,12 +21,25 @@ func (v *iov) writev(fd int, pieces [][]byte) (int, error) {
 		}
 	}
 	if len(v.vec) == 0 {
-		return 0, nil
+		return 0, 0
 	}
 	n, _, errno := unix.Syscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&v.vec[0])), uintptr(len(v.vec)))
 	clear(v.vec) // holds no memory of the consumer
 	if errno != 0 {
 		return 0, errno
 	}
-	return int(n), nil
+	return int(n), 0
+}
+
+// recv does not tell the scheduler, as unix.Read does: who polls does so all the
+// time, and the descriptor never makes one wait.
+func recv(fd int, p []byte) (int, unix.Errno) {
+	if len(p) == 0 {
+		return 0, 0
+	}
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
 }
