@@ -7,27 +7,40 @@ import (
 	"urnic/ddp"
 )
 
-// A ring is a first-in first-out queue of bounded length.
+// A ring is a first-in first-out queue. It grows with its use, which IRD or ORD
+// bounds.
 type ring[T any] struct {
 	slots []T
 	head  int
 	n     int
 }
 
-func newRing[T any](size int) ring[T] { return ring[T]{slots: make([]T, size)} }
-
 // at returns the i-th oldest element.
-func (r *ring[T]) at(i int) *T { return &r.slots[(r.head+i)%len(r.slots)] }
+func (r *ring[T]) at(i int) *T {
+	if i += r.head; i >= len(r.slots) {
+		i -= len(r.slots)
+	}
+	return &r.slots[i]
+}
 
 func (r *ring[T]) push(v T) {
-	*r.at(r.n) = v
+	if r.n == len(r.slots) {
+		slots := make([]T, max(2*r.n, 2))
+		for i := range r.n {
+			slots[i] = *r.at(i)
+		}
+		r.slots, r.head = slots, 0
+	}
 	r.n++
+	*r.at(r.n - 1) = v
 }
 
 func (r *ring[T]) pop() {
 	var zero T
 	*r.at(0) = zero
-	r.head = (r.head + 1) % len(r.slots)
+	if r.head++; r.head == len(r.slots) {
+		r.head = 0
+	}
 	r.n--
 }
 
@@ -63,12 +76,7 @@ type depths struct {
 }
 
 func newDepths(ird, ord int, rtrRead bool) *depths {
-	d := &depths{ird: ird, ord: ord, irq: newRing[inbound](ird)}
-	if rtrRead {
-		ord = max(ord, 1)
-	}
-	d.orq = newRing[outbound](ord)
-	return d
+	return &depths{ird: ird, ord: ord}
 }
 
 // free returns how many requests of the peer there is room for.

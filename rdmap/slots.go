@@ -15,22 +15,27 @@ func (b *slot) Place(off uint32, p []byte) error {
 	return nil
 }
 
-// slots are the buffers of one queue, used in turn.
+// slots are the buffers of one queue, used in turn. There are as many as messages
+// have been on their way at a time: mostly one.
 type slots struct {
+	size  int // of a buffer
 	all   []slot
 	first int // that of the oldest message that is not delivered
 }
 
-func newSlots(n, size int) slots {
-	s := slots{all: make([]slot, n)}
-	for i := range s.all {
-		s.all[i].size = size
-	}
-	return s
-}
-
 // at returns the buffer of the message that comes after so many others.
-func (s *slots) at(ahead uint32) *slot { return &s.all[(s.first+int(ahead))%len(s.all)] }
+func (s *slots) at(ahead uint32) *slot {
+	if int(ahead) >= len(s.all) {
+		all := make([]slot, max(int(ahead)+1, 2*len(s.all)))
+		n := copy(all, s.all[s.first:])
+		copy(all[n:], s.all[:s.first])
+		for i := range all {
+			all[i].size = s.size
+		}
+		s.all, s.first = all, 0
+	}
+	return &s.all[(s.first+int(ahead))%len(s.all)]
+}
 
 // take returns the first octets of the buffer of the message that is delivered.
 func (s *slots) take(length uint32) []byte {

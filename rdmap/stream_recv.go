@@ -27,8 +27,7 @@ type intake struct {
 
 func (in *intake) init(cfg Config) {
 	in.expectRTR = cfg.ExpectRTR
-	in.requests = newSlots(cfg.IRD, AtomicRequestLen)
-	in.responses = newSlots(cfg.ORD, AtomicResponseLen)
+	in.requests.size, in.responses.size = AtomicRequestLen, AtomicResponseLen
 	in.terminate.size = MaxTerminateLen
 }
 

@@ -44,8 +44,7 @@ type CQ struct {
 	queued  atomic.Bool // in the channel
 
 	mu       sync.Mutex // taken last: below it only that of the channel
-	ring     []cqe
-	head, n  int
+	queue    fifo[cqe]
 	armed    atomic.Uint32 // a Notify, or 0; written under mu
 	fired    chan struct{} // holds one token when the queue has fired
 	waiters  atomic.Int32  // in Wait, and not driving; written under mu
@@ -112,14 +111,14 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 	}
 	c := &CQ{
 		dev: d, num: d.lastNum.Add(1), pd: attr.PD, quota: q, channel: attr.Channel,
-		ring: make([]cqe, attr.Entries), fired: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		queue: fifo[cqe]{limit: attr.Entries}, fired: make(chan struct{}, 1), news: make(chan struct{}, 1),
 	}
 	put(d, d.cqs, closer(c))
 	return c, nil
 }
 
 func (c *CQ) release() {
-	c.quota.Release(pd.CQEntries, uint64(len(c.ring)))
+	c.quota.Release(pd.CQEntries, uint64(c.queue.limit))
 	c.quota.Release(pd.CompletionQueues, 1)
 }
 
@@ -141,7 +140,7 @@ func (c *CQ) Entries() int {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.ring)
+	return c.queue.limit
 }
 
 func (c *CQ) fail(op string, err error) error {
@@ -161,7 +160,7 @@ func (c *CQ) add(e cqe, solicited bool) bool {
 	if c.overflow || c.closed {
 		return false
 	}
-	if c.n == len(c.ring) {
+	if c.queue.full() {
 		c.overflow = true
 		c.wake()
 		if c.armed.Load() != 0 { // whoever waits for that must not sleep on
@@ -170,8 +169,7 @@ func (c *CQ) add(e cqe, solicited bool) bool {
 		c.dev.wg.Go(c.overflowed) // the caller holds locks of a queue pair
 		return false
 	}
-	c.ring[(c.head+c.n)%len(c.ring)] = e
-	c.n++
+	c.queue.push(e)
 	c.wake()
 	if armed := Notify(c.armed.Load()); armed == NextCompletion || armed == NextSolicited && (solicited || e.wc.Status != StatusSuccess) {
 		c.fire()
@@ -262,17 +260,14 @@ func (c *CQ) Poll(wcs []WC) int {
 func (c *CQ) take(wcs []WC) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(wcs), c.n)
+	n := min(len(wcs), c.queue.n)
 	for i := range n {
-		e := &c.ring[c.head]
+		e := c.queue.pop()
 		wcs[i] = e.wc
 		if e.held != nil {
 			e.held.Add(-1)
 		}
-		*e = cqe{}
-		c.head = (c.head + 1) % len(c.ring)
 	}
-	c.n -= n
 	return n
 }
 
@@ -288,22 +283,18 @@ func (c *CQ) Resize(entries int) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := len(c.ring)
+	old := c.queue.limit
 	switch {
 	case c.closed:
 		return c.fail(op, ErrClosed)
-	case entries < c.n:
-		return c.fail(op, fmt.Errorf("%d entries, but %d completions are in the queue: poll first", entries, c.n))
+	case entries < c.queue.n:
+		return c.fail(op, fmt.Errorf("%d entries, but %d completions are in the queue: poll first", entries, c.queue.n))
 	case entries > old:
 		if err := c.quota.Reserve(pd.CQEntries, uint64(entries-old)); err != nil {
 			return c.fail(op, err)
 		}
 	}
-	ring := make([]cqe, entries)
-	for i := range c.n {
-		ring[i] = c.ring[(c.head+i)%old]
-	}
-	c.ring, c.head = ring, 0
+	c.queue.resize(entries)
 	if entries < old {
 		c.quota.Release(pd.CQEntries, uint64(old-entries))
 	}

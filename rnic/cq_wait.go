@@ -79,14 +79,14 @@ func (c *CQ) waitForNews(ctx context.Context) error {
 	c.waiters.Add(1)
 	defer func() {
 		c.waiters.Add(-1)
-		if c.n > 0 || c.overflow || c.closed { // the others must see it too
+		if c.queue.n > 0 || c.overflow || c.closed { // the others must see it too
 			c.wake()
 		}
 		c.mu.Unlock()
 	}()
 	for {
 		switch {
-		case c.n > 0:
+		case c.queue.n > 0:
 			return nil
 		case c.closed:
 			return ErrClosed

@@ -12,19 +12,20 @@ type fifo[T any] struct {
 func (f *fifo[T]) full() bool { return f.n == f.limit }
 
 // at returns the i-th oldest element.
-func (f *fifo[T]) at(i int) *T { return &f.slots[(f.head+i)%len(f.slots)] }
+func (f *fifo[T]) at(i int) *T {
+	if i += f.head; i >= len(f.slots) {
+		i -= len(f.slots)
+	}
+	return &f.slots[i]
+}
 
 // push adds an element. The caller has made sure that the queue is not full.
 func (f *fifo[T]) push(v T) {
 	if f.n == len(f.slots) {
-		slots := make([]T, min(max(2*f.n, 8), f.limit))
-		for i := range f.n {
-			slots[i] = *f.at(i)
-		}
-		f.slots, f.head = slots, 0
+		f.grow(min(max(2*f.n, 8), f.limit))
 	}
-	*f.at(f.n) = v
 	f.n++
+	*f.at(f.n - 1) = v
 }
 
 // pop removes the oldest element.
@@ -33,7 +34,24 @@ func (f *fifo[T]) pop() T {
 	v := *p
 	var zero T
 	*p = zero
-	f.head = (f.head + 1) % len(f.slots)
+	if f.head++; f.head == len(f.slots) {
+		f.head = 0
+	}
 	f.n--
 	return v
+}
+
+// resize changes the limit, which is not below what is in the queue.
+func (f *fifo[T]) resize(limit int) {
+	f.limit = limit
+	f.grow(min(len(f.slots), limit))
+}
+
+// grow makes room for size elements.
+func (f *fifo[T]) grow(size int) {
+	slots := make([]T, size)
+	for i := range f.n {
+		slots[i] = *f.at(i)
+	}
+	f.slots, f.head = slots, 0
 }
