@@ -33,13 +33,16 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 	internal/tools/fuzz $(FUZZTIME)
 
 .PHONY: lint
-lint: ## format, vet, lint, and check go.mod
+lint: ## format, vet, lint, and check go.mod and what is generated
 	@diff=$$($(TOOL) golangci-lint fmt --diff) && test -z "$$diff" || { echo "$$diff"; echo "not formatted: golangci-lint fmt"; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) golangci-lint run
 	$(GO) fix -diff ./...
 	$(GO) mod tidy -diff
 	$(GO) -C internal/tools mod tidy -diff
+	$(GO) -C internal/crc32c/gen mod tidy -diff
+	$(GO) -C internal/crc32c/gen vet
+	$(GO) -C internal/crc32c/gen run . -check
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities
