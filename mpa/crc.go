@@ -3,17 +3,15 @@ package mpa
 import (
 	"encoding/binary"
 
-	"github.com/klauspost/crc32"
+	"urnic/internal/crc32c"
 )
 
 // CRCLen is the length of an FPDU's CRC field. The field is there even when
 // CRCs are off (RFC 5044 §4.1).
 const CRCLen = 4
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // UpdateCRC adds p to a running CRC32c; start with 0 (RFC 5044 §4.4).
-func UpdateCRC(crc uint32, p []byte) uint32 { return crc32.Update(crc, castagnoli, p) }
+func UpdateCRC(crc uint32, p []byte) uint32 { return crc32c.Update(crc, p) }
 
 // appendCRC appends crc as it goes on the wire. The figures of RFC 5044 §4.4
 // come out only with the least significant octet first, as iSCSI's digests do.

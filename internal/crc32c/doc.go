@@ -28,7 +28,7 @@
 //
 // AMD's processors from Zen 5 on execute three CRC32 instructions in a cycle, but
 // one VPCLMULQDQ of 512 bits in two. There, both ways run at the same time, on
-// different octets; package crc32c then sums some 25 octets in a cycle.
+// different octets; package crc32c then sums more than 25 octets in a cycle.
 //
 // Processors without these instructions, and builds with the tag purego, get
 // github.com/klauspost/crc32.
