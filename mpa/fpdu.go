@@ -3,6 +3,9 @@ package mpa
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
+
+	"urnic/internal/crc32c"
 )
 
 const (
@@ -14,6 +17,10 @@ const (
 
 	// MaxFPDULen is the longest FPDU that a Deframer can meet, in octets.
 	MaxFPDULen = lengthLen + MaxULPDU + 3 + CRCLen + MarkerLen*(2+MaxULPDU/(MarkerInterval-MarkerLen)+1)
+
+	// sumWhileCopying is from which length on it pays to copy a ULPDU and to
+	// compute its CRC in one go.
+	sumWhileCopying = 4 << 10
 )
 
 // padLen returns how many zero octets follow a ULPDU of n octets, so that the
@@ -66,6 +73,9 @@ func (f *Framer) AppendFPDU(b []byte, pieces ...[]byte) ([]byte, error) {
 	if f.Markers {
 		return f.appendMarked(b, n, pieces), nil
 	}
+	if f.CRC && n >= sumWhileCopying {
+		return appendSummed(b, n, pieces), nil
+	}
 	start := len(b)
 	b = binary.BigEndian.AppendUint16(b, uint16(n)) // ULPDU_Length (16)
 	for _, p := range pieces {
@@ -73,6 +83,21 @@ func (f *Framer) AppendFPDU(b []byte, pieces ...[]byte) ([]byte, error) {
 	}
 	b = append(b, zeroPad[:padLen(n)]...) // PAD
 	return appendCRC(b, f.checksum(b[start:])), nil
+}
+
+// appendSummed is AppendFPDU for long ULPDUs with a CRC: it goes over them once.
+func appendSummed(b []byte, n int, pieces [][]byte) []byte {
+	start := len(b)
+	b = slices.Grow(b, bodyLen(n))
+	b = binary.BigEndian.AppendUint16(b, uint16(n)) // ULPDU_Length (16)
+	crc := UpdateCRC(0, b[start:])
+	for _, p := range pieces {
+		end := len(b)
+		b = b[:end+len(p)]
+		crc = crc32c.Copy(b[end:], p, crc) // ULPDU
+	}
+	pad := zeroPad[:padLen(n)]
+	return appendCRC(append(b, pad...), UpdateCRC(crc, pad)) // PAD, CRC (32)
 }
 
 // checksum returns the CRC field for an FPDU of which b is all that precedes it.

@@ -2,9 +2,11 @@ package mpa
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -320,6 +322,36 @@ func FuzzDeframer(f *testing.F) {
 			b = b[n:]
 		}
 	})
+}
+
+func TestFPDUIsTheSameHoweverTheULPDUIsCut(t *testing.T) {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	rng := rand.New(rand.NewPCG(4, 4))
+	before := []byte("octets before it")
+	for _, n := range []int{0, 1, 100, sumWhileCopying - 1, sumWhileCopying, sumWhileCopying + 1, sumWhileCopying + 2, 9001, MaxULPDU} {
+		u := make([]byte, n)
+		for i := range u {
+			u[i] = byte(rng.Uint32())
+		}
+		for _, on := range []bool{true, false} {
+			want := append(binary.BigEndian.AppendUint16(nil, uint16(n)), u...)
+			want = append(want, make([]byte, padLen(n))...)
+			sum := uint32(0)
+			if on {
+				sum = crc32.Checksum(want, castagnoli)
+			}
+			want = binary.LittleEndian.AppendUint32(want, sum)
+			for range 20 {
+				i := rng.IntN(n + 1)
+				j := i + rng.IntN(n-i+1)
+				f := Framer{CRC: on}
+				got, err := f.AppendFPDU(slices.Clone(before), u[:i], u[i:j], u[j:])
+				if err != nil || !bytes.Equal(got, append(slices.Clone(before), want...)) {
+					t.Fatalf("%d octets, CRC=%t, cut at %d and %d: another FPDU, %v", n, on, i, j, err)
+				}
+			}
+		}
+	}
 }
 
 func BenchmarkAppendFPDU(b *testing.B) {

@@ -8,7 +8,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"unsafe"
 )
 
 // A tier is a way to compute that this processor has.
@@ -76,4 +79,30 @@ func TestOctetsOnTheStackStayThere(t *testing.T) {
 			t.Errorf("%v allocations", n)
 		}
 	})
+}
+
+func TestCopySumsWhatItCopiesWhileOthersWrite(t *testing.T) {
+	for _, tr := range tiers()[1:] { // Go's copy would be a race
+		t.Run(tr.name, func(t *testing.T) {
+			tr.use(t)
+			words := make([]atomic.Uint64, 512)
+			src := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
+			dst := make([]byte, len(src))
+			var done atomic.Bool
+			var writer sync.WaitGroup
+			writer.Go(func() {
+				for i := uint64(0); !done.Load(); i++ {
+					words[i*7%uint64(len(words))].Store(i)
+				}
+			})
+			for range 2000 {
+				if got, want := Copy(dst, src, 0), Update(0, dst); got != want {
+					t.Errorf("%08x, but what was copied has %08x", got, want)
+					break
+				}
+			}
+			done.Store(true)
+			writer.Wait()
+		})
+	}
 }
