@@ -86,6 +86,12 @@ func (c *CQ) progress() (some bool) {
 	for i := range min(len(all), driveMost) {
 		l := all[(first+i)%len(all)]
 		if l.take() {
+			if !l.rx.polled.Load() {
+				l.rx.polled.Store(true)
+			}
+			if l.tx.Load() == txParked {
+				l.kick()
+			}
 			l.step()
 			l.drop()
 			some = true
@@ -102,6 +108,9 @@ func (c *CQ) driveWaiting(ctx context.Context, l *link) error {
 	c.drive.sleeper = l
 	c.waiters.Add(-1)
 	c.mu.Unlock()
+	if l.rx.polled.Load() {
+		l.unpark()
+	}
 	err := l.await(ctx)
 	c.mu.Lock()
 	c.drive.sleeper = nil

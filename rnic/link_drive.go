@@ -37,6 +37,7 @@ type receiving struct {
 	uses     atomic.Uint64
 	seen     atomic.Uint64 // of uses, by the watch
 	watching atomic.Bool
+	polled   atomic.Bool // the last driver polled, and did not wait
 	watch    *time.Timer
 
 	// Those in the role use these.
@@ -81,6 +82,7 @@ func (l *link) letGo() {
 	l.offer()
 	<-r.resume
 	r.needed.Store(false)
+	l.unpark()
 }
 
 // bind makes the end of a context end the wait of the driver. It lasts until there

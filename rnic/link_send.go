@@ -11,6 +11,7 @@ const (
 	txIdle  int32 = iota // nobody
 	txBusy               // somebody
 	txAgain              // somebody, who must look again before stopping
+	txParked             // nobody, though there is more: a program that polls comes back to it
 )
 
 // inlinePasses is how often a poster transmits before a goroutine goes on for
@@ -56,6 +57,11 @@ func (l *link) kick() {
 				l.transmit(false)
 				return
 			}
+		case txParked:
+			if l.tx.CompareAndSwap(txParked, txBusy) {
+				l.transmit(false)
+				return
+			}
 		case txBusy:
 			if l.tx.CompareAndSwap(txBusy, txAgain) {
 				return
@@ -64,6 +70,34 @@ func (l *link) kick() {
 			return
 		}
 	}
+}
+
+// park gives the role up with more to transmit, if a program polls: where all
+// processors are busy polling, a goroutine would wait for one. It reports whether
+// it has.
+func (l *link) park() bool {
+	if !l.rx.polled.Load() || l.endWrite || l.rdmap.Ended() {
+		return false
+	}
+	l.tx.Store(txParked)
+	if l.rx.polled.Load() && !l.stopping.Load() {
+		return true
+	}
+	return !l.tx.CompareAndSwap(txParked, txBusy) // or somebody else has the role now
+}
+
+// unpark goes on in a goroutine with what a program has left that polls no more.
+func (l *link) unpark() {
+	l.rx.polled.Store(false)
+	if l.tx.CompareAndSwap(txParked, txBusy) {
+		l.handOver()
+	}
+}
+
+// handOver gives the role to a goroutine, which waits for room.
+func (l *link) handOver() {
+	l.qp.pd.dev.wg.Add(1)
+	go l.carryOn()
 }
 
 // A passResult says what one round of transmitting came to.
@@ -76,8 +110,8 @@ const (
 )
 
 // transmit transmits until there is nothing more. The caller holds the role and
-// gives it up. Without wait, it leaves the rest to a goroutine if the LLP is
-// full.
+// gives it up. Without wait, it leaves the rest to a goroutine, or to a program
+// that polls, if the LLP is full.
 func (l *link) transmit(wait bool) {
 	for passes := 1; ; passes++ {
 		l.tx.Store(txBusy)     // what was asked for until now is seen to now, what is asked for later is noted
@@ -93,8 +127,9 @@ func (l *link) transmit(wait bool) {
 				return
 			}
 		case !wait && (r == passBlocked || passes >= inlinePasses):
-			l.qp.pd.dev.wg.Add(1)
-			go l.carryOn()
+			if !l.park() {
+				l.handOver()
+			}
 			return
 		}
 	}
