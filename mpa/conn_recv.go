@@ -15,7 +15,7 @@ const intakeSize = 128 << 10
 var intakes = sync.Pool{New: func() any { return new([intakeSize]byte) }}
 
 // An intake is the receiver's end of the stream. While nothing is there to
-// read it holds no buffer, only what there is of an unfinished FPDU.
+// read it holds no buffer, only the beginning of an unfinished FPDU.
 type intake struct {
 	buf   *[intakeSize]byte // or nil
 	n     int               // octets in buf, an FPDU beginning at its front
@@ -40,14 +40,16 @@ func (in *intake) init() {
 	in.unget = in.park
 }
 
+// stashMost is how many octets of an unfinished FPDU are put aside. More of them
+// keep the buffer: it is not for long, and they would be copied twice.
+const stashMost = 4 << 10
+
 // park puts the unfinished FPDU aside and gives the buffer back.
 func (in *intake) park() {
-	const keep = 4 << 10
-	if cap(in.stash) > keep && in.n <= keep {
-		in.stash = nil
+	if in.n <= stashMost {
+		in.stash = append(in.stash[:0], in.buf[:in.n]...)
+		in.release()
 	}
-	in.stash = append(in.stash[:0], in.buf[:in.n]...)
-	in.release()
 }
 
 // release gives the buffer back.

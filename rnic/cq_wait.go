@@ -93,7 +93,7 @@ func (c *CQ) waitForNews(ctx context.Context) error {
 		case c.overflow:
 			return ErrOverflow
 		}
-		if l := c.drive.only(); l != nil {
+		if l := c.drive.only(); l != nil && l.mayWait() {
 			if l.take() {
 				if err := c.driveWaiting(ctx, l); err != nil {
 					return err

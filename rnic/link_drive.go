@@ -37,7 +37,8 @@ type receiving struct {
 	uses     atomic.Uint64
 	seen     atomic.Uint64 // of uses, by the watch
 	watching atomic.Bool
-	polled   atomic.Bool // the last driver polled, and did not wait
+	shy      atomic.Int32 // waits during which nobody asks
+	polled   atomic.Bool  // the last driver polled, and did not wait
 	watch    *time.Timer
 
 	// Those in the role use these.
@@ -128,6 +129,24 @@ func (l *link) ask() {
 			l.giveBack()
 		}
 	}
+}
+
+// mayWait reports whether a program that waits for completions had better receive
+// meanwhile. Those of a transmitter that works for it would have to interrupt it
+// each time, so that it then leaves the goroutine alone for a while.
+func (l *link) mayWait() bool {
+	const often = 64
+	switch l.tx.Load() {
+	case txBusy, txAgain:
+		l.rx.shy.Store(often)
+		l.giveBack()
+		return false
+	}
+	if l.rx.shy.Load() > 0 {
+		l.rx.shy.Add(-1)
+		return l.rx.role.Load() == rxFree
+	}
+	return true
 }
 
 // take takes the role, if it is free. Who has it calls drop.
