@@ -153,6 +153,7 @@ func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 	f.BoolVar(&o.Baseline, "baseline", false, "measure bare TCP as well, in rounds in between")
 	f.BoolVar(&o.BaselineBest, "baseline-best", false, "have the baseline move a stream as fast as it can, whatever the size of messages")
 	f.BoolVar(&o.json, "json", false, "write the result as one JSON object")
+	f.StringVar(&o.svg, "svg", "", "plot the results into this `FILE`: against the size, the number of queue pairs, or as percentiles")
 	f.StringVar(&o.maxMemory, "max-memory", "2G", "`OCTETS` of memory that a run may take, with K, M or G")
 	o.add(f)
 }
@@ -164,6 +165,9 @@ func (o *perfOptions) check() (err error) {
 	}
 	if o.Duration != 0 && o.Iterations != 0 {
 		return errors.New("--duration and --iters exclude each other: give one of them")
+	}
+	if o.svg != "" && o.test == string(perf.TestConnect) {
+		return errors.New("--test connect has one figure, which makes no plot: leave --svg out")
 	}
 	switch o.crc {
 	case "on", "off":

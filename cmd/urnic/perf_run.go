@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -32,6 +33,7 @@ func runPerfLocal(ctx context.Context, o *perfOptions, stdout, stderr io.Writer)
 		stop()
 		err = errors.Join(err, <-done)
 	}()
+	o.BothSides = true
 	return measurePerf(ctx, o, l.Addr().String(), stdout, stderr)
 }
 
@@ -42,6 +44,11 @@ func runPerfClient(ctx context.Context, o *perfOptions, address string, stdout, 
 
 // measurePerf measures against a server, and prints what comes of it.
 func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, stderr io.Writer) (err error) {
+	plot, err := o.createPlot()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plot.close()) }()
 	segments := &perf.Segments{}
 	dev, err := o.open(segments, stdout, stderr)
 	if err != nil {
@@ -69,7 +76,39 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 		e := json.NewEncoder(out)
 		err = errors.Join(err, e.Encode(report))
 	}
+	if err == nil {
+		err = plot.draw(report)
+	}
 	return err
+}
+
+// A plot is the file that --svg names, or nil.
+type plot struct{ *os.File }
+
+// createPlot makes the file before the work, so that it is not in vain.
+func (o *perfOptions) createPlot() (*plot, error) {
+	if o.svg == "" {
+		return nil, nil
+	}
+	f, err := os.Create(o.svg)
+	if err != nil {
+		return nil, fmt.Errorf("--svg: the plot can't be written, give a file that can be: %w", err)
+	}
+	return &plot{f}, nil
+}
+
+func (p *plot) draw(r *perf.Report) error {
+	if p == nil {
+		return nil
+	}
+	return r.WriteSVG(p)
+}
+
+func (p *plot) close() error {
+	if p == nil {
+		return nil
+	}
+	return p.Close()
 }
 
 // runPerfServer serves clients until it is interrupted.

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -38,5 +39,26 @@ func (h *histogram) percentiles(parts float64) *Percentiles {
 	return &Percentiles{
 		Min: float64(h.Min()) / parts, P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), P9999: at(99.99),
 		Max: float64(h.Max()) / parts, Mean: h.Mean() / parts,
+	}
+}
+
+// A point of a latency curve: so many of the messages took no longer.
+type point struct {
+	share float64 // below 1
+	ns    float64
+}
+
+// curve returns the latency at shares that come nearer and nearer to 1, as far
+// as there are messages to tell.
+func (h *histogram) curve(parts float64) []point {
+	const perDecade = 12
+	var points []point
+	total := float64(h.TotalCount())
+	for i := 0; ; i++ {
+		rest := math.Pow(10, -float64(i)/perDecade)
+		if rest*total < 1 {
+			return points
+		}
+		points = append(points, point{1 - rest, float64(h.ValueAtPercentile(100*(1-rest))) / parts})
 	}
 }

@@ -44,7 +44,7 @@ const (
 
 var (
 	ops   = []Op{OpSend, OpWrite, OpWriteImm, OpRead, OpAtomic}
-	tests = []Test{TestBandwidth, TestLatency, TestRate, TestConnect}
+	tests = []Test{TestBandwidth, TestLatency, TestRate, TestConnect, TestScale}
 	polls = []Poll{PollEvent, PollBusy}
 )
 
@@ -84,6 +84,10 @@ type Options struct {
 
 	Baseline     bool // bare TCP is measured in between
 	BaselineBest bool // with the best sizes of calls for a stream, whatever the size of messages
+
+	// BothSides says that the server is in this process, so that what the process
+	// grows by is divided by two.
+	BothSides bool
 
 	// MaxMemory bounds the octets of memory of a run; 0 stands for
 	// DefaultMaxMemory.

@@ -131,6 +131,6 @@ func (t *trips) result(s setup) Result {
 	return Result{
 		Size: s.Size, QPs: s.QPs, Iterations: n, Seconds: seconds, MessagesPerSecond: float64(n) * t.parts / seconds,
 		Latency: t.all.percentiles(t.parts), RoundTrip: t.all.percentiles(1),
-		AllocsPerOp: ptr(median(t.allocs)), Samples: t.medians,
+		AllocsPerOp: ptr(median(t.allocs)), Samples: t.medians, curve: t.all.curve(t.parts),
 	}
 }

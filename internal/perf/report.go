@@ -59,6 +59,8 @@ type Result struct {
 	Ratio        float64         `json:"ratio,omitempty"` // to the baseline: the median of those of the rounds
 	RatioSamples []float64       `json:"ratio_samples,omitempty"`
 	Scaling      float64         `json:"ratio_to_first,omitempty"` // of bandwidth, to the first number of queue pairs
+
+	curve []point // of latency
 }
 
 // A BaselineResult is what bare TCP came to.
@@ -71,6 +73,8 @@ type BaselineResult struct {
 	WriteSize            int          `json:"write_size,omitempty"` // octets of each call that sends
 	ReadSize             int          `json:"read_size,omitempty"`  // octets of the buffer of each call that receives
 	Samples              []float64    `json:"samples,omitempty"`
+
+	curve []point
 }
 
 // newReport returns a report with what is known before the run.
@@ -102,6 +106,7 @@ func (r *Result) compare(bare Result, write, read int) {
 	r.Baseline = &BaselineResult{
 		BytesPerSecond: bare.BytesPerSecond, MessagesPerSecond: bare.MessagesPerSecond, Latency: bare.Latency, RoundTrip: bare.RoundTrip,
 		ConnectionsPerSecond: bare.ConnectionsPerSecond, WriteSize: write, ReadSize: read, Samples: bare.Samples,
+		curve: bare.curve,
 	}
 	for i, s := range r.Samples {
 		r.RatioSamples = append(r.RatioSamples, s/bare.Samples[i])

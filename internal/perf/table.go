@@ -12,7 +12,6 @@ type Table struct {
 	W      io.Writer
 	report *Report
 	rows   bool
-	base   bool // there is a baseline
 }
 
 // Begin prints what is measured, and where.
@@ -127,10 +126,12 @@ func (t *Table) columns(r *Result) []column {
 	}
 	if t.report.Test == TestScale {
 		add("to first", fmt.Sprintf("%.2f", r.Scaling))
+		octets, goroutines := "-", "-" // too few to tell
 		if r.GoroutinesPerQP != nil {
-			add("octets/QP", fmt.Sprintf("%.0f", r.BytesPerQP))
-			add("goroutines/QP", fmt.Sprintf("%.2f", *r.GoroutinesPerQP))
+			octets, goroutines = fmt.Sprintf("%.0f", r.BytesPerQP), fmt.Sprintf("%.2f", *r.GoroutinesPerQP)
 		}
+		add("octets/QP", octets)
+		add("goroutines/QP", goroutines)
 	}
 	if r.AllocsPerOp != nil {
 		add("allocs/op", fmt.Sprintf("%.3f", *r.AllocsPerOp))
