@@ -29,7 +29,7 @@ type perfOptions struct {
 	crc                                          string
 	json                                         bool
 	svg                                          string
-	timeout                                      time.Duration
+	iters                                        int
 }
 
 func newPerfCommand() *cobra.Command {
@@ -62,7 +62,7 @@ over TCP on loopback. It takes the flags of client.`,
   urnic perf local --test lat --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
+			if err := o.check(cmd.Flags()); err != nil {
 				return err
 			}
 			return runPerfLocal(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -92,14 +92,14 @@ Baselines go over ports of the server that the system chooses.`,
 			if _, _, err := net.SplitHostPort(args[0]); err != nil {
 				return fmt.Errorf("%s is not HOST:PORT, such as 192.0.2.7:%d", args[0], perfPort)
 			}
-			if err := o.check(); err != nil {
+			if err := o.check(cmd.Flags()); err != nil {
 				return err
 			}
 			return runPerfClient(cmd.Context(), &o, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o.addMeasure(cmd.Flags())
-	cmd.Flags().DurationVar(&o.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
+	cmd.Flags().DurationVar(&o.Timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
 	return cmd
 }
 
@@ -142,7 +142,7 @@ func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 	f.StringVar(&o.qps, "qps", "", "`NUMBER` of queue pairs; a list with --test scale (default 1, or 1,64 with --test scale)")
 	f.IntVar(&o.Depth, "depth", 0, "`REQUESTS` under way on each queue pair (default 64, 256 with --test rate, 16 with scale)")
 	f.DurationVar(&o.Duration, "duration", 0, "how long a round takes (default 1s)")
-	f.Uint64Var(&o.Iterations, "iters", 0, "`MESSAGES` of a round on each queue pair, in place of a duration; or connections (default 1000)")
+	f.IntVar(&o.iters, "iters", 0, "`MESSAGES` of a round on each queue pair, in place of a duration; or connections (default 1000)")
 	f.IntVar(&o.Rounds, "rounds", 0, "`ROUNDS`, of which the median counts (default 1, 3 with --baseline)")
 	f.IntVar(&o.SignalEvery, "signal-every", 0, "ask for a completion of each `N`th request only (default 1)")
 	f.BoolVar(&o.Inline, "inline", false, "copy payloads up to 1 KiB when they are posted")
@@ -159,12 +159,23 @@ func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 }
 
 // check finds what is wrong with the flags.
-func (o *perfOptions) check() (err error) {
+func (o *perfOptions) check(f *pflag.FlagSet) (err error) {
 	if o.json && o.pcap == "-" {
 		return errJSONAndPcap
 	}
-	if o.Duration != 0 && o.Iterations != 0 {
-		return errors.New("--duration and --iters exclude each other: give one of them")
+	if err := exclude(f, "duration", "iters"); err != nil {
+		return err
+	}
+	if f.Changed("duration") && o.Duration <= 0 || f.Changed("iters") && o.iters <= 0 {
+		return errors.New("a round has to end, and not at once: give --duration or --iters more than 0")
+	}
+	o.Iterations = uint64(o.iters)
+	if o.test == string(perf.TestConnect) {
+		for _, name := range []string{"op", "size", "qps", "depth", "signal-every", "inline", "bidir", "baseline-best"} {
+			if f.Changed(name) {
+				return fmt.Errorf("--test connect moves no data: leave --%s out", name)
+			}
+		}
 	}
 	if o.svg != "" && o.test == string(perf.TestConnect) {
 		return errors.New("--test connect has one figure, which makes no plot: leave --svg out")
@@ -176,7 +187,7 @@ func (o *perfOptions) check() (err error) {
 		return fmt.Errorf("--crc %s: say on or off", o.crc)
 	}
 	o.Op, o.Test, o.Poll = perf.Op(o.op), perf.Test(o.test), perf.Poll(o.poll)
-	if o.size != "" {
+	if o.size != "" && (o.size != "all" || o.Op != perf.OpAtomic) { // whose size is fixed
 		if o.Sizes, err = perf.ParseSizes(o.size); err != nil {
 			return fmt.Errorf("--size %s: %w", o.size, err)
 		}

@@ -39,7 +39,7 @@ func runPerfLocal(ctx context.Context, o *perfOptions, stdout, stderr io.Writer)
 
 // runPerfClient measures against a server.
 func runPerfClient(ctx context.Context, o *perfOptions, address string, stdout, stderr io.Writer) error {
-	return measurePerf(ctx, o, address, stdout, stderr)
+	return advisePerfDial(measurePerf(ctx, o, address, stdout, stderr), address, o.Timeout)
 }
 
 // measurePerf measures against a server, and prints what comes of it.
@@ -59,18 +59,13 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 	if o.pcap == "-" {
 		out = stderr
 	}
-	var bar *progress
-	if !o.trace {
-		bar = newProgress(stderr, 0, progressbar.OptionSetDescription("perf"), progressbar.OptionSetItsString("rounds"))
+	view := &perfView{out: out, terminal: stderr, json: o.json}
+	if o.trace { // whose lines would be in the way
+		view.terminal = io.Discard
 	}
-	defer bar.end()
-	o.Progress = func(int, int) { bar.add(1) }
-	if !o.json {
-		table := &perf.Table{W: out}
-		o.Begin, o.Result = table.Begin, table.Row
-	}
+	o.Hooks = view.hooks()
 	report, err := perf.Run(ctx, dev.Device, segments, address, o.Options)
-	bar.end()
+	view.bar.end()
 	if report != nil && o.json {
 		report.Error = text(err)
 		e := json.NewEncoder(out)
@@ -80,6 +75,34 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 		err = plot.draw(report)
 	}
 	return err
+}
+
+// A perfView shows how far a run is: the table row by row, and in between how
+// many rounds of the next row are over.
+type perfView struct {
+	out, terminal io.Writer
+	json          bool
+	bar           *progress
+}
+
+func (v *perfView) hooks() perf.Hooks {
+	h := perf.Hooks{
+		Case: func(rounds int) {
+			v.bar.end()
+			v.bar = newProgress(v.terminal, int64(rounds), progressbar.OptionSetDescription("perf"), progressbar.OptionSetItsString("rounds"))
+		},
+		Round: func() { v.bar.add(1) },
+	}
+	if v.json {
+		return h
+	}
+	table := &perf.Table{W: v.out}
+	h.Begin = table.Begin
+	h.Result = func(r perf.Result) {
+		v.bar.end()
+		table.Row(r)
+	}
+	return h
 }
 
 // A plot is the file that --svg names, or nil.
@@ -120,7 +143,7 @@ func runPerfServer(ctx context.Context, o *perfOptions, stdout, stderr io.Writer
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	l, err := dev.Listen(ctx, o.listen)
 	if err != nil {
-		return err
+		return advisePerfListen(err, o.listen)
 	}
 	out := &lines{w: stdout}
 	if o.pcap == "-" {

@@ -25,7 +25,7 @@ func (c *client) bandwidth(ctx context.Context, s setup) (result Result, err err
 			return result, err
 		}
 		ours.add(messages, took)
-		c.progress()
+		c.roundOver()
 		if !c.Baseline {
 			continue
 		}
@@ -34,7 +34,7 @@ func (c *client) bandwidth(ctx context.Context, s setup) (result Result, err err
 			return result, err
 		}
 		bare.add(messages, took)
-		c.progress()
+		c.roundOver()
 	}
 	result = ours.result(s, c.perMessage())
 	if c.Baseline {

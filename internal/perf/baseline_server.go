@@ -82,6 +82,8 @@ func (s *rawServer) serve(ctx context.Context) error {
 	errs := make([]error, s.round.Conns)
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // closes those that are there, if others fail
 	for i := range s.round.Conns {
 		conn, err := s.listener.Accept()
 		if err != nil {
@@ -94,7 +96,8 @@ func (s *rawServer) serve(ctx context.Context) error {
 		wg.Go(func() {
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			defer stop()
-			errs[i] = errors.Join(s.serveConn(ctx, c), c.Close())
+			errs[i] = s.serveConn(ctx, c)
+			_ = c.Close() // the stream has ended
 		})
 	}
 	wg.Wait()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"urnic/rnic"
 )
@@ -169,20 +170,27 @@ func (c *channel) hear(ctx context.Context, want string) (*message, error) {
 // ask sends a message and waits for the answer.
 func (c *channel) ask(ctx context.Context, m *message, want string) (*message, error) {
 	if err := c.say(ctx, m); err != nil {
-		return nil, c.orAnswer(err)
+		return nil, err
 	}
 	return c.hear(ctx, want)
 }
 
-// orAnswer prefers what the other side has said before it hung up.
+// orAnswer prefers what the other side has to say of an error, if it does so
+// soon.
 func (c *channel) orAnswer(err error) error {
+	const patience = time.Second
+	enough := time.After(patience)
 	for {
-		m, there := <-c.messages
-		if !there {
+		select {
+		case m, there := <-c.messages:
+			if !there {
+				return err
+			}
+			if m.Type == msgError {
+				return fmt.Errorf("the other side says: %s", m.Error)
+			}
+		case <-enough:
 			return err
-		}
-		if m.Type == msgError {
-			return fmt.Errorf("the other side says: %s", m.Error)
 		}
 	}
 }

@@ -8,7 +8,10 @@ import (
 	"net"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
+	"unicode/utf8"
+	"urnic/mpa"
 
 	"urnic/rnic"
 )
@@ -25,8 +28,6 @@ type client struct {
 	begun    bool // Begin is told of the report
 	segments *Segments
 	calls    *calls // of the baseline, once they are known
-	done     int    // rounds
-	rounds   int    // in all
 }
 
 // Run measures against the server at host:port what the options ask for. It
@@ -41,15 +42,9 @@ func Run(ctx context.Context, dev *rnic.Device, segments *Segments, address stri
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.channel.close()) }()
-	if err := c.channel.qp.Connect(ctx, address, rnic.ConnParam{PrivateData: controlHello(Version)}); err != nil {
+	if err := c.hello(ctx); err != nil {
 		return nil, err
 	}
-	p, _ := c.channel.qp.Params()
-	if len(p.PrivateData) != tokenLen {
-		return nil, fmt.Errorf("the server at %s is none of urnic perf: give the address of one", address)
-	}
-	copy(c.token[:], p.PrivateData)
-	c.host = hostOf(c.channel.qp.RemoteAddr())
 	c.segments = segments
 	reading, cancel := context.WithCancelCause(ctx)
 	read := make(chan struct{})
@@ -62,21 +57,67 @@ func Run(ctx context.Context, dev *rnic.Device, segments *Segments, address stri
 		<-read
 	}()
 	if err := c.measure(ctx); err != nil {
-		return c.report, err
+		return c.report, c.why(ctx, err)
 	}
 	return c.report, c.channel.qp.Disconnect(ctx)
 }
 
+// hello makes the control connection.
+func (c *client) hello(ctx context.Context) error {
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
+	}
+	qp := c.channel.qp
+	if err := qp.Connect(ctx, c.address, rnic.ConnParam{PrivateData: controlHello(Version)}); err != nil {
+		return refusal(err)
+	}
+	p, _ := qp.Params()
+	if len(p.PrivateData) != tokenLen {
+		return fmt.Errorf("what listens at %s is no urnic perf: give the address of `urnic perf server`", c.address)
+	}
+	copy(c.token[:], p.PrivateData)
+	c.host = hostOf(qp.RemoteAddr())
+	return nil
+}
+
+// refusal says why the server has rejected a connection, in its words.
+func refusal(err error) error {
+	var rejected *mpa.RejectedError
+	if !errors.As(err, &rejected) {
+		return err
+	}
+	if len(rejected.PrivateData) == 0 || !utf8.Valid(rejected.PrivateData) {
+		return fmt.Errorf("%w: give the address of `urnic perf server`", err)
+	}
+	return fmt.Errorf("the other side says: %s", rejected.PrivateData)
+}
+
+// why prefers what the server has said before it hung up.
+func (c *client) why(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, syscall.EMFILE):
+		return fmt.Errorf("the system lets this process open no more files: ask for fewer queue pairs, or raise ulimit -n: %w", err)
+	}
+	return refusal(c.channel.orAnswer(err))
+}
+
 // measure makes all rounds of all cases.
 func (c *client) measure(ctx context.Context) error {
-	c.rounds = c.Rounds * len(c.Sizes) * len(c.QPs)
+	rounds := c.Rounds * len(c.QPs)
 	if c.Baseline {
-		c.rounds *= 2
-	}
-	if c.Test == TestScale {
-		return c.scale(ctx)
+		rounds *= 2
 	}
 	for _, size := range c.Sizes {
+		if c.Hooks.Case != nil {
+			c.Hooks.Case(rounds)
+		}
+		if c.Test == TestScale {
+			return c.scale(ctx)
+		}
 		s := c.setup(size, c.QPs[0])
 		measure := c.bandwidth
 		switch c.Test {
@@ -96,16 +137,15 @@ func (c *client) measure(ctx context.Context) error {
 
 func (c *client) add(r Result) {
 	c.report.Results = append(c.report.Results, r)
-	if c.Result != nil {
-		c.Result(r)
+	if c.Hooks.Result != nil {
+		c.Hooks.Result(r)
 	}
 }
 
-// progress counts a round that is over.
-func (c *client) progress() {
-	c.done++
-	if c.Progress != nil {
-		c.Progress(c.done, c.rounds)
+// roundOver tells of a round.
+func (c *client) roundOver() {
+	if c.Hooks.Round != nil {
+		c.Hooks.Round()
 	}
 }
 
@@ -117,8 +157,8 @@ func (c *client) begin() {
 	}
 	c.begun = true
 	c.report.setPath(c.segments, c.channel.qp.LocalAddr(), &c.Options)
-	if c.Begin != nil {
-		c.Begin(c.report)
+	if c.Hooks.Begin != nil {
+		c.Hooks.Begin(c.report)
 	}
 }
 

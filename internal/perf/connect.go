@@ -35,7 +35,11 @@ func (s *session) acceptConnections(ctx context.Context) *task {
 	expected.Store(unknown)
 	done := make(chan error, 1)
 	go func() {
-		done <- s.group.acceptAll(ctx, s.next, func() bool { return accepted.Add(1) == expected.Load() })
+		err := s.group.acceptAll(ctx, s.next, func() bool { return accepted.Add(1) == expected.Load() })
+		if err != nil && !errors.Is(err, errAllMade) {
+			s.fail(err) // the client waits for what will not come
+		}
+		done <- err
 	}()
 	return &task{
 		stop: func(m *message) (*result, error) {

@@ -25,7 +25,7 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 			return result, err
 		}
 		ours.add(made, took)
-		c.progress()
+		c.roundOver()
 		if !c.Baseline {
 			continue
 		}
@@ -36,7 +36,7 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 			return result, err
 		}
 		bare.add(made, took)
-		c.progress()
+		c.roundOver()
 	}
 	result = ours.result()
 	if c.Baseline {

@@ -3,6 +3,7 @@ package perf
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"net"
 	"os"
 	"runtime"
@@ -12,9 +13,8 @@ import (
 
 // setEnvironment tells where the program runs.
 func (r *Report) setEnvironment() {
-	r.Urnic = "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		r.Urnic = info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		r.Urnic = version(info)
 	}
 	r.Go, r.OS, r.Cores = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH, runtime.GOMAXPROCS(0)
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
@@ -23,6 +23,17 @@ func (r *Report) setEnvironment() {
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		r.CPU = cpuModel(b)
 	}
+}
+
+// version names the build.
+func version(info *debug.BuildInfo) string {
+	v := cmp.Or(info.Main.Version, "(devel)")
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v += " " + s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return v
 }
 
 // cpuModel finds the name of the processor in what /proc/cpuinfo says.

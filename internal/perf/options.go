@@ -93,9 +93,19 @@ type Options struct {
 	// DefaultMaxMemory.
 	MaxMemory uint64
 
-	Begin    func(*Report)      // is told what is known before the first result, if not nil
-	Result   func(Result)       // is told each result, if not nil
-	Progress func(done, of int) // is told how many rounds are done, if not nil
+	// Timeout bounds how long the first connection may take; 0 stands for no
+	// bound.
+	Timeout time.Duration
+
+	Hooks Hooks
+}
+
+// Hooks are told how far a run is. Each may be nil.
+type Hooks struct {
+	Begin  func(*Report)    // what is known before the first result
+	Case   func(rounds int) // so many rounds begin
+	Round  func()           // one is over
+	Result func(Result)     // there is a result
 }
 
 // Check finds what can't be meant, and fills in the defaults.
@@ -115,6 +125,12 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--test %s works on one queue pair at a time: leave --qps out", o.Test)
 	case o.Bidir && (o.Test == TestLatency || o.Test == TestConnect):
 		return fmt.Errorf("--bidir is for --test bw, rate and scale: leave it out with --test %s", o.Test)
+	case o.Depth != 1 && (o.Test == TestLatency || o.Test == TestConnect):
+		return fmt.Errorf("--test %s has one message under way at a time: leave --depth out", o.Test)
+	case o.SignalEvery != 1 && (o.Test == TestLatency || o.Test == TestConnect):
+		return fmt.Errorf("--test %s has one message under way at a time: leave --signal-every out", o.Test)
+	case o.Inline && (o.Op == OpRead || o.Op == OpAtomic):
+		return fmt.Errorf("--inline is for what sends data, which --op %s does not: leave it out", o.Op)
 	case o.BaselineBest && !o.Baseline:
 		return fmt.Errorf("--baseline-best says which baseline: give --baseline as well")
 	case len(o.Sizes) > 1 && (o.Test == TestScale || o.Test == TestConnect):
@@ -188,12 +204,7 @@ func (o *Options) fill() {
 		}
 	}
 	def(&o.Depth, depth)
-	if o.Test == TestLatency { // one message is under way at a time
-		o.Depth = 1
-	}
-	if o.SignalEvery == 0 {
-		o.SignalEvery = 1
-	}
+	def(&o.SignalEvery, 1)
 	if o.Iterations == 0 {
 		def(&o.Duration, time.Second)
 	}

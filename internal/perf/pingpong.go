@@ -34,7 +34,7 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 			return result, err
 		}
 		ours.add(h, took)
-		c.progress()
+		c.roundOver()
 		if !c.Baseline {
 			continue
 		}
@@ -43,7 +43,7 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 			return result, err
 		}
 		bare.add(h, took)
-		c.progress()
+		c.roundOver()
 	}
 	result = ours.result(s)
 	if c.Baseline {

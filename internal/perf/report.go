@@ -17,7 +17,7 @@ type Report struct {
 	Cores  int    `json:"cores"` // that the program may use
 	Date   string `json:"date"`
 
-	Op      Op       `json:"op"`
+	Op      Op       `json:"op,omitempty"` // not of connections
 	Test    Test     `json:"test"`
 	Poll    Poll     `json:"poll"`
 	CRC     bool     `json:"crc"`
@@ -83,6 +83,9 @@ func newReport(o *Options) *Report {
 		Date: time.Now().UTC().Format(time.RFC3339),
 		Op:   o.Op, Test: o.Test, Poll: o.Poll, CRC: !o.NoCRC, Markers: o.Markers, Inline: o.Inline, Depth: o.Depth, QPs: o.QPs,
 		Bidir: o.Bidir, Rounds: o.Rounds, Results: []Result{},
+	}
+	if o.Test == TestConnect {
+		r.Op = ""
 	}
 	r.setEnvironment()
 	r.Notes = o.notes()

@@ -66,7 +66,7 @@ func (c *client) scaleRound(ctx context.Context, s *scaleCase) (err error) {
 		return err
 	}
 	s.ours.add(messages, took)
-	c.progress()
+	c.roundOver()
 	if !c.Baseline {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (c *client) scaleRound(ctx context.Context, s *scaleCase) (err error) {
 		return err
 	}
 	s.bare.add(messages, took)
-	c.progress()
+	c.roundOver()
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (s *Server) log(format string, args ...any) {
 
 func (s *Server) reject(ctx context.Context, r *rnic.ConnRequest, why error) {
 	s.log("client %v is rejected: %v", r.RemoteAddr(), why)
-	if err := r.Reject(ctx, []byte(why.Error())); err != nil && ctx.Err() == nil {
+	if err := r.Reject(ctx, []byte(clip(why.Error()))); err != nil && ctx.Err() == nil {
 		s.log("client %v: %v", r.RemoteAddr(), err)
 	}
 }
@@ -98,7 +98,7 @@ func (s *Server) serve(ctx context.Context, r *rnic.ConnRequest) {
 	}
 	defer s.remove(session)
 	s.log("client %v is here", r.RemoteAddr())
-	if err := session.serve(ctx, r); err != nil && ctx.Err() == nil {
+	if err := session.serve(ctx, r); err != nil {
 		s.log("client %v: %v", r.RemoteAddr(), err)
 		return
 	}

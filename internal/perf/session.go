@@ -16,6 +16,7 @@ type session struct {
 	host     string // where the client has found the server
 	incoming chan connection
 	channel  *channel
+	fail     context.CancelCauseFunc // ends it
 
 	group    *group
 	reserved uint64
@@ -48,7 +49,9 @@ func hostOf(a net.Addr) string {
 // serve accepts the control connection and does what the client asks for, until
 // it hangs up or asks for something wrong.
 func (s *session) serve(ctx context.Context, r *rnic.ConnRequest) (err error) {
+	parent := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
+	s.fail = cancel
 	read := make(chan struct{})
 	if s.channel, err = newChannel(s.server.Device); err != nil {
 		close(read)
@@ -75,16 +78,19 @@ func (s *session) serve(ctx context.Context, r *rnic.ConnRequest) (err error) {
 			if errors.Is(s.channel.err, errHungUp) && s.group == nil && s.task == nil {
 				return nil // as it was meant to be
 			}
-			return s.tell(ctx, s.channel.err)
+			return s.tell(parent, s.channel.err)
 		}
 		if err := s.answer(ctx, m); err != nil {
-			return s.tell(ctx, err)
+			return s.tell(parent, err)
 		}
 	}
 }
 
 // tell tells the client why the session ends, if it is still there.
 func (s *session) tell(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = errEnding
+	}
 	if errors.Is(err, errHungUp) || s.channel.qp.State() != rnic.RTS {
 		return err
 	}
@@ -97,7 +103,11 @@ func (s *session) tell(ctx context.Context, err error) error {
 }
 
 // clip shortens a text so that it fits into a message.
-func clip(s string) string { return s[:min(len(s), maxControl/8)] }
+func clip(s string) string { return s[:min(len(s), maxReason)] }
+
+// maxReason is how many octets a text has at most that goes into a message, or
+// into private data.
+const maxReason = 480
 
 // end gives up all that the session has. Its context has ended.
 func (s *session) end() error {
@@ -220,11 +230,16 @@ func (s *session) round(ctx context.Context, r *round) error {
 	}
 	done := make(chan error, 1)
 	go func() {
+		var err error
 		if s.player != nil {
-			done <- s.player.answer(ctx)
-			return
+			err = s.player.answer(ctx)
+		} else {
+			err = s.transfer.run(ctx, *r)
 		}
-		done <- s.transfer.run(ctx, *r)
+		if err != nil {
+			s.fail(err) // the client waits for what will not come
+		}
+		done <- err
 	}()
 	s.task = &task{
 		stop: func(*message) (*result, error) {
