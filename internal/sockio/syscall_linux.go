@@ -12,6 +12,9 @@ import (
 type iov struct{ vec []unix.Iovec }
 
 func (v *iov) writev(fd int, pieces [][]byte) (int, unix.Errno) {
+	if len(pieces) == 1 {
+		return write(fd, pieces[0])
+	}
 	v.vec = v.vec[:0]
 	for _, p := range pieces {
 		if len(p) > 0 {
@@ -25,6 +28,27 @@ func (v *iov) writev(fd int, pieces [][]byte) (int, unix.Errno) {
 	}
 	n, _, errno := unix.Syscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&v.vec[0])), uintptr(len(v.vec)))
 	clear(v.vec) // holds no memory of the consumer
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
+}
+
+// brief is how many octets can be written without telling the scheduler of the
+// call: it is over before that would be worth while.
+const brief = 16 << 10
+
+func write(fd int, p []byte) (int, unix.Errno) {
+	if len(p) == 0 {
+		return 0, 0
+	}
+	var n uintptr
+	var errno unix.Errno
+	if len(p) <= brief {
+		n, _, errno = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	} else {
+		n, _, errno = unix.Syscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	}
 	if errno != 0 {
 		return 0, errno
 	}
