@@ -47,8 +47,9 @@
 //
 // # Whose memory it is
 //
-// The RNIC works on the program's memory from goroutines of its own, so that the
-// Go memory model applies, and the race detector watches. These are the edges:
+// The RNIC works on the program's memory from goroutines of its own, and in the
+// calls of goroutines that post, poll and wait. The Go memory model applies, and
+// the race detector watches. These are the edges:
 //
 //   - What a program does with memory before it posts a request that names it
 //     happens before the RNIC uses it for that request. Until the completion,
@@ -76,6 +77,19 @@
 //
 // A region keeps Go memory alive until it is closed. Memory that Go does not own
 // must stay mapped as long; see [Memory].
+//
+// # What is fast
+//
+// A goroutine in [CQ.Wait] is woken by the network itself if one connection
+// completes in the queue; with several, by a goroutine of the RNIC. A program that
+// calls [CQ.Poll] again and again needs nobody else: each call looks at the sockets
+// of up to eight connections, in turn. One queue for sends and receives of a
+// connection is better than two.
+//
+// Lists of requests are cheaper than single ones: what one call posts leaves in
+// one system call, if it fits. So is asking for a completion of each tenth Send
+// only ([FlagUnsignaled]), and inline data for some ten octets. Nothing is
+// allocated for a request, once the queues have grown to their use.
 //
 // # What can go wrong
 //

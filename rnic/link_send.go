@@ -163,7 +163,7 @@ func (l *link) pass(wait bool) passResult {
 		return passBlocked
 	case !idle, l.flushFirst, progress && l.qp.sq.unbegun() > 0: // a fence may have opened
 		return passMore
-	case (l.endWrite || l.rdmap.Ended()) && !wait: // a stream that is no TCP may have to wait for its peer
+	case (l.endWrite || l.rdmap.Ended()) && !wait && !l.conn.Polls(): // a stream that is no TCP may have to wait for its peer
 		return passBlocked
 	case l.endWrite || l.rdmap.Ended():
 		if err := l.conn.CloseWrite(); err != nil {
