@@ -70,7 +70,7 @@ type depths struct {
 	ird     int
 	irq     ring[inbound]
 	waiting atomic.Int32 // irq.n, for those who only want to know whether there is one
-	ord     int // the ORQ has a place more if an RTR Read needs one
+	ord     int          // the ORQ has a place more if an RTR Read needs one
 	orq     ring[outbound]
 	atomics int // in the ORQ
 }

@@ -8,10 +8,10 @@ import (
 
 // Who transmits.
 const (
-	txIdle  int32 = iota // nobody
-	txBusy               // somebody
-	txAgain              // somebody, who must look again before stopping
-	txParked             // nobody, though there is more: a program that polls comes back to it
+	txIdle   int32 = iota // nobody
+	txBusy                // somebody
+	txAgain               // somebody, who must look again before stopping
+	txParked              // nobody, though there is more: a program that polls comes back to it
 )
 
 // inlinePasses is how often a poster transmits before a goroutine goes on for
