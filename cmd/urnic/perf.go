@@ -17,9 +17,49 @@ const perfLong = `Perf measures how fast RDMA goes between two urnics: bandwidth
 connections, and how all that scales with the number of queue pairs. With --baseline it
 measures bare TCP between the same two programs in between, and tells the ratio.
 
-Each figure is taken at a client. The clock of a round stops when the other side has
-said that all is there; what arrived is compared with what was sent after each round.
-The exit status is 0 only if all of it was done and nothing was damaged.`
+The tests are bw (octets a second, with --depth requests under way), rate (the same, with
+messages a second first), lat (a message there and one back), connect (connections made
+and closed) and scale (many queue pairs: what they carry together, and what one costs that
+is idle).
+
+The clock of a round stops when the other side has said that all is there. What arrived is
+compared with what was sent after each round, outside of the time that counts. The exit
+status is 0 only if all was done that was asked for, and nothing was damaged.`
+
+const perfMeasureLong = `
+
+Latency of send, write and write-imm is half a round trip, as in perftest; of read and
+atomic it is the whole one. A Write can't be seen to arrive, so that its latency is that of
+a Write with Immediate Data. The percentiles are those of all rounds together; all other
+figures are medians of the rounds.
+
+The baseline is a plain Go program over bare TCP between the same two sides, in rounds that
+alternate with those over RDMA. Messages of up to 64K are a write each; beyond that, and
+with --baseline-best, the calls have the sizes that are fastest, which are tried out first.
+The latency that --poll busy is compared with is that of sockets that are read over and
+over without ever sleeping.
+
+With --json it prints one JSON object:
+
+{"urnic","go","os","kernel","cpu","cores","date",  where and when
+ "op","test","poll","crc","markers","inline","depth","qps","bidir","rounds",
+ "mulpdu","mss","mtu",              octets: of an FPDU's payload, a TCP segment, the interface
+ "notes",                           what the figures mean
+ "results":[{
+   "size","qps","iterations","seconds",            of all rounds together
+   "bytes_per_second","messages_per_second","connections_per_second",
+   "latency_ns":{"min","p50","p90","p99","p99_9","p99_99","max","mean"},
+   "round_trip_ns":{...},
+   "bytes_per_qp_side","goroutines_per_qp_side",   of an idle queue pair, with 16 of them or more
+   "allocs_per_op",                 objects that this process allocates for a message
+   "samples",                       of each round: octets, messages (rate) or connections a
+                                    second, or the median latency
+   "baseline":{"bytes_per_second","messages_per_second","connections_per_second",
+     "latency_ns","round_trip_ns","samples",
+     "write_size","read_size"},     octets of its calls
+   "ratio","ratio_samples",         of samples to those of the baseline: the median, and all
+   "ratio_to_first"}],              scale: of bandwidth, to the first number of queue pairs
+ "error"}                           what went wrong, if anything did`
 
 // perfOptions are the flags of urnic perf.
 type perfOptions struct {
@@ -54,7 +94,7 @@ func newPerfLocalCommand() *cobra.Command {
 		Use:   "local",
 		Short: "Measure between two devices in this process, over loopback",
 		Long: `Local opens two devices in this process, which share nothing, and measures between them
-over TCP on loopback. It takes the flags of client.`,
+over TCP on loopback. It takes the flags of client.` + perfMeasureLong,
 		Example: `  urnic perf local
   urnic perf local --test rate --op send --poll busy
   urnic perf local --size all --baseline --svg bw.svg
@@ -78,7 +118,7 @@ func newPerfClientCommand() *cobra.Command {
 		Use:   "client HOST:PORT",
 		Short: "Measure against a server",
 		Long: `Client measures against the server at HOST:PORT, which does what it is asked to.
-Baselines go over ports of the server that the system chooses.`,
+Baselines go over ports of the server that the system chooses.` + perfMeasureLong,
 		Example: `  urnic perf client 192.0.2.7:7175
   urnic perf client 192.0.2.7:7175 --op read --size 4K,64K,1M --baseline
   urnic perf client [2001:db8::7]:7175 --test lat --duration 10s --json`,
@@ -179,6 +219,9 @@ func (o *perfOptions) check(f *pflag.FlagSet) (err error) {
 	}
 	if o.svg != "" && o.test == string(perf.TestConnect) {
 		return errors.New("--test connect has one figure, which makes no plot: leave --svg out")
+	}
+	if o.MULPDU != 0 && (o.MULPDU < mpa.MinMULPDU || o.MULPDU > mpa.MaxMULPDU) {
+		return fmt.Errorf("--mulpdu %d: say %d to %d, or 0 for one TCP segment", o.MULPDU, mpa.MinMULPDU, mpa.MaxMULPDU)
 	}
 	switch o.crc {
 	case "on", "off":

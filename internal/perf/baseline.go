@@ -53,10 +53,21 @@ func (r *rawRound) check(memory uint64) error {
 	case r.Kind == rawStream && (r.Write < 1 || r.Write > maxCall || r.Read < 1 || r.Read > maxCall || r.Warm < 0 || r.Warm > MaxSize):
 		return fmt.Errorf("calls of %d and %d octets: say 1 to %s", r.Write, r.Read, sizeText(maxCall))
 	}
-	if need := uint64(r.Conns) * uint64(r.Write+r.Read+r.Request+r.Response); need > memory {
+	if need := r.memory(); need > memory {
 		return fmt.Errorf("the baseline needs %d octets of memory, of which there may be %d: ask for less, or raise --max-memory", need, memory)
 	}
 	return nil
+}
+
+// memory returns how many octets a side takes.
+func (r *rawRound) memory() uint64 {
+	switch r.Kind {
+	case rawStream:
+		return uint64(r.Conns) * (uint64(r.Write) + uint64(r.Read))
+	case rawPingPong:
+		return uint64(r.Request) + uint64(r.Response)
+	}
+	return 0
 }
 
 // A rawConn is a connection of the baseline with its buffers.

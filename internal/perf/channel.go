@@ -98,17 +98,18 @@ func (c *channel) read(ctx context.Context) {
 		}
 		slot := int(wcs[0].ID)
 		m, err := decode(c.in[slot*maxControl:][:wcs[0].ByteLen])
-		if err == nil {
-			err = c.post(slot)
-		}
 		if err != nil {
 			c.err = err
 			return
 		}
 		select {
-		case c.messages <- m:
+		case c.messages <- m: // first: it may be the last one, and say why
 		case <-ctx.Done():
 			c.err = context.Cause(ctx)
+			return
+		}
+		if err := c.post(slot); err != nil {
+			c.err = err
 			return
 		}
 	}

@@ -102,7 +102,12 @@ func (c *client) why(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.EMFILE):
 		return fmt.Errorf("the system lets this process open no more files: ask for fewer queue pairs, or raise ulimit -n: %w", err)
 	}
-	return refusal(c.channel.orAnswer(err))
+	var lost *lostError
+	var state *rnic.StateError
+	if errors.As(err, &lost) || errors.As(err, &state) {
+		err = c.channel.orAnswer(err)
+	}
+	return refusal(err)
 }
 
 // measure makes all rounds of all cases.
@@ -181,7 +186,7 @@ func (c *client) open(ctx context.Context, s setup) (_ *group, err error) {
 	cfg := s.mpa()
 	for i, e := range g.ends {
 		if err := e.qp.Connect(ctx, c.address, g.param(dataHello(c.token, i), &cfg)); err != nil {
-			return nil, err
+			return nil, &lostError{err}
 		}
 	}
 	_, err = c.channel.hear(ctx, msgConnected)
@@ -254,7 +259,7 @@ func (c *client) bare(ctx context.Context, r rawRound, f func(address string) (m
 		return t, made, err
 	}
 	if _, err = f(address); err != nil {
-		return t, 0, fmt.Errorf("the baseline: %w", err)
+		return t, 0, &lostError{fmt.Errorf("the baseline: %w", err)}
 	}
 	if m, err = c.channel.ask(ctx, &message{Type: msgStop}, msgResult); err != nil {
 		return t, 0, err

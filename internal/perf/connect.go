@@ -122,7 +122,7 @@ func (c *client) connectAll(ctx context.Context, g *group, r round) (count uint6
 			err = qp.Disconnect(ctx)
 		}
 		if err := errors.Join(err, qp.Close()); err != nil {
-			return count, err
+			return count, &lostError{err}
 		}
 	}
 	return count, nil

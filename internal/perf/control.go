@@ -209,10 +209,14 @@ func (s *setup) mpa() mpa.Config {
 	return c
 }
 
+// maxIterations is how many messages a round has at most: a note has room for
+// their number.
+const maxIterations = 1<<56 - 1
+
 // check refuses rounds that have no end, or none that one would wait for.
 func (r *round) check() error {
-	if r.Iterations == 0 && r.Duration <= 0 || r.Duration < 0 || r.Duration > MaxDuration {
-		return fmt.Errorf("a round of %d messages or %v: say how many, or how long, up to %v", r.Iterations, r.Duration, MaxDuration)
+	if r.Iterations == 0 && r.Duration <= 0 || r.Iterations > maxIterations || r.Duration < 0 || r.Duration > MaxDuration {
+		return fmt.Errorf("a round of %d messages or %v: say how many, up to %d, or how long, up to %v", r.Iterations, r.Duration, uint64(maxIterations), MaxDuration)
 	}
 	return nil
 }

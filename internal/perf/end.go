@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"urnic/rnic"
@@ -90,7 +91,7 @@ func (e *end) request(flags rnic.Flags) rnic.SendWR {
 	wr := rnic.SendWR{Flags: flags, SGL: e.sgl}
 	if g.Inline {
 		wr.Flags |= rnic.FlagInline
-		wr.Inline = g.part(g.source, e.i)
+		wr.SGL, wr.Inline = nil, g.part(g.source, e.i)
 	}
 	switch off := e.i * g.stride(); g.Op {
 	case OpSend:
@@ -136,13 +137,21 @@ func unpackNote(b [8]byte) (kind byte, n uint64) {
 func (e *end) why(wc *rnic.WC) error {
 	err := wc.Err()
 	if cause := e.qp.Err(); cause != nil {
-		return fmt.Errorf("queue pair %d: %w", e.i, cause)
+		err = cause
+	} else if wc.Status == rnic.StatusFlushed {
+		err = errClosed
 	}
-	if wc.Status == rnic.StatusFlushed {
-		return fmt.Errorf("queue pair %d: the other side has closed the connection", e.i)
-	}
-	return fmt.Errorf("queue pair %d: %w", e.i, err)
+	return &lostError{fmt.Errorf("queue pair %d: %w", e.i, err)}
 }
+
+var errClosed = errors.New("the other side has closed the connection")
+
+// A lostError says that a connection is of no use any more. The other side may
+// know why.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
 
 // poll waits for completions in the way of the case.
 func (e *end) poll(ctx context.Context, s *spinner) ([]rnic.WC, error) {

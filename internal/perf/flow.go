@@ -71,7 +71,7 @@ func (f *flow) begin(r round) error {
 	g := f.g
 	*f = flow{end: f.end, list: f.list, period: f.period, limit: r.Iterations}
 	if f.limit == 0 {
-		f.limit = math.MaxUint64 >> 8
+		f.limit = maxIterations
 	}
 	f.allowed = math.MaxUint64
 	if g.receives() {

@@ -97,7 +97,6 @@ func (s *Server) serve(ctx context.Context, r *rnic.ConnRequest) {
 		return
 	}
 	defer s.remove(session)
-	s.log("client %v is here", r.RemoteAddr())
 	if err := session.serve(ctx, r); err != nil {
 		s.log("client %v: %v", r.RemoteAddr(), err)
 		return

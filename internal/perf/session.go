@@ -67,6 +67,7 @@ func (s *session) serve(ctx context.Context, r *rnic.ConnRequest) (err error) {
 		close(read)
 		return err
 	}
+	s.server.log("client %v is here", r.RemoteAddr())
 	go func() {
 		defer close(read)
 		s.channel.read(ctx)
@@ -266,13 +267,24 @@ func (s *session) raw(ctx context.Context, r *rawRound) error {
 	if err := r.check(s.server.MaxMemory); err != nil {
 		return err
 	}
+	need := r.memory()
+	if err := s.server.reserve(need); err != nil {
+		return err
+	}
 	raw, err := listenRaw(ctx, s.host, r)
 	if err != nil {
+		s.server.release(need)
 		return fmt.Errorf("the baseline: %w", err)
 	}
 	s.task = &task{
-		stop: func(m *message) (*result, error) { return raw.stop(m.Made) },
-		done: func() { <-raw.done },
+		stop: func(m *message) (*result, error) {
+			defer s.server.release(need)
+			return raw.stop(m.Made)
+		},
+		done: func() {
+			<-raw.done
+			s.server.release(need)
+		},
 	}
 	return s.channel.say(ctx, &message{Type: msgListening, Port: raw.port()})
 }

@@ -68,7 +68,10 @@ func (c *chart) addSeries(s series) {
 // write writes the picture.
 func (c *chart) write(w io.Writer) error {
 	c.x.from, c.x.to = c.nearest, c.furthest
-	if c.x.from == c.x.to { // one point stands in the middle
+	switch {
+	case c.x.from == 0: // there are no points
+		c.x.from, c.x.to = 1, 10
+	case c.x.from == c.x.to: // one point stands in the middle
 		c.x.from, c.x.to = c.x.from/2, c.x.to*2
 	}
 	c.y.fit(c.lowest, c.highest)
@@ -157,7 +160,7 @@ func (a *axis) share(v float64) float64 {
 
 // fit chooses the ends and the ticks of an axis for values.
 func (a *axis) fit(low, high float64) {
-	if !(high > 0) { // nothing went
+	if high <= 0 { // nothing went
 		high = 1
 	}
 	if a.log {
@@ -172,9 +175,10 @@ func (a *axis) fit(low, high float64) {
 			break
 		}
 	}
-	for v := 0.0; ; v += step {
+	for i := 0; ; i++ {
+		v := float64(i) * step
 		a.ticks = append(a.ticks, tick{v, number(v)})
-		if v >= high {
+		if v >= high*(1-1e-9) {
 			a.to = v
 			return
 		}
@@ -184,7 +188,7 @@ func (a *axis) fit(low, high float64) {
 // fitLog has ticks at 1, 2 and 5 of each power of ten, or only at 1 if those are
 // many.
 func (a *axis) fitLog(low, high float64) {
-	if !(low > 0) {
+	if low <= 0 || low > high {
 		low = high / 10
 	}
 	factors := []float64{1, 2, 5}

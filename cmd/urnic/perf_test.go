@@ -1,0 +1,340 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"urnic/internal/perf"
+)
+
+// perfLocal measures in one process with --json, and returns the report.
+func perfLocal(t *testing.T, args ...string) *perf.Report {
+	t.Helper()
+	report := new(perf.Report)
+	decodeOne(t, ok(t, append([]string{"perf", "local", "--json"}, args...)...), report)
+	if report.Error != "" || len(report.Results) == 0 {
+		t.Fatalf("%v: %+v", args, report)
+	}
+	return report
+}
+
+func TestPerfMeasuresEachOperation(t *testing.T) {
+	for _, op := range []string{"send", "write", "write-imm", "read", "atomic"} {
+		for _, test := range []string{"bw", "rate", "lat", "scale"} {
+			t.Run(op+" "+test, func(t *testing.T) {
+				args := []string{"--op", op, "--test", test, "--iters", "20"}
+				if test == "scale" {
+					args = append(args, "--qps", "1,3")
+				}
+				r := perfLocal(t, args...)
+				for _, result := range r.Results {
+					want := uint64(20 * result.QPs)
+					if result.Iterations != want || result.Seconds <= 0 || len(result.Samples) != 1 || result.Samples[0] <= 0 {
+						t.Errorf("%+v; want %d messages", result, want)
+					}
+					if isLatency := test == "lat"; isLatency != (result.Latency != nil) || isLatency == (result.BytesPerSecond > 0) {
+						t.Errorf("%+v", result)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestPerfLatencyIsHalfARoundTripOfWhatIsSentAndAWholeOneOfWhatIsFetched(t *testing.T) {
+	for op, parts := range map[string]float64{"send": 2, "write": 2, "write-imm": 2, "read": 1, "atomic": 1} {
+		r := perfLocal(t, "--op", op, "--test", "lat", "--iters", "20", "--baseline", "--rounds", "1")
+		result := r.Results[0]
+		half := strings.Contains(strings.Join(r.Notes, "; "), "half round trip")
+		if half != (parts == 2) {
+			t.Errorf("%s: the notes say %q", op, r.Notes)
+		}
+		if result.RoundTrip.P50 != parts*result.Latency.P50 || result.Baseline.RoundTrip.P50 != parts*result.Baseline.Latency.P50 {
+			t.Errorf("%s: latency %v, round trip %v", op, result.Latency.P50, result.RoundTrip.P50)
+		}
+		if result.Latency.Min > result.Latency.P50 || result.Latency.P50 > result.Latency.P99 || result.Latency.P99 > result.Latency.Max {
+			t.Errorf("%s: %+v", op, result.Latency)
+		}
+	}
+}
+
+// A run with a baseline has as many rounds of either, and the ratio is the
+// median of their ratios.
+func TestPerfBaselineAlternatesWithTheRounds(t *testing.T) {
+	for _, args := range [][]string{
+		{"--op", "read", "--size", "4K", "--iters", "50"},
+		{"--op", "send", "--bidir", "--size", "4K", "--iters", "50"},
+		{"--test", "lat", "--poll", "busy", "--iters", "3"},
+		{"--test", "connect", "--iters", "5"},
+		{"--test", "scale", "--qps", "1,2", "--iters", "10"},
+		{"--test", "rate", "--duration", "5ms"},
+	} {
+		r := perfLocal(t, append(args, "--baseline", "--rounds", "3")...)
+		for _, result := range r.Results {
+			if len(result.Samples) != 3 || result.Baseline == nil || len(result.Baseline.Samples) != 3 || len(result.RatioSamples) != 3 {
+				t.Fatalf("%v: %+v", args, result)
+			}
+			low, high := result.RatioSamples[0], result.RatioSamples[0]
+			for i, ratio := range result.RatioSamples {
+				if want := result.Samples[i] / result.Baseline.Samples[i]; ratio != want {
+					t.Errorf("%v: round %d: ratio %v, want %v", args, i, ratio, want)
+				}
+				low, high = min(low, ratio), max(high, ratio)
+			}
+			if result.Ratio < low || result.Ratio > high {
+				t.Errorf("%v: ratio %v of %v", args, result.Ratio, result.RatioSamples)
+			}
+		}
+	}
+}
+
+// Messages above 64 KiB are compared with calls of the sizes that are fastest,
+// which are tried first; others with one write a message.
+func TestPerfBaselineTellsTheSizesOfItsCalls(t *testing.T) {
+	r := perfLocal(t, "--size", "512,64K,128K", "--iters", "4", "--baseline", "--rounds", "1")
+	for i, want := range []int{512, 64 << 10} {
+		if b := r.Results[i].Baseline; b.WriteSize != want || b.ReadSize != 64<<10 {
+			t.Errorf("size %d: calls of %d and %d", r.Results[i].Size, b.WriteSize, b.ReadSize)
+		}
+	}
+	if b := r.Results[2].Baseline; b.WriteSize < 64<<10 || b.ReadSize < 64<<10 {
+		t.Errorf("128K: calls of %d and %d", b.WriteSize, b.ReadSize)
+	}
+}
+
+func TestPerfWithEachFlag(t *testing.T) {
+	for _, args := range [][]string{
+		{"--inline", "--size", "8,1K,4K", "--op", "send"},
+		{"--inline", "--op", "write-imm", "--size", "100"},
+		{"--crc", "off"},
+		{"--markers", "--op", "send"},
+		{"--mulpdu", "512", "--op", "read"},
+		{"--signal-every", "5", "--depth", "13", "--op", "send"},
+		{"--signal-every", "64", "--op", "read"},
+		{"--depth", "1", "--op", "send"},
+		{"--depth", "3", "--op", "write-imm", "--bidir", "--qps", "2"},
+		{"--bidir", "--op", "atomic"},
+		{"--bidir", "--op", "read", "--qps", "3"},
+		{"--poll", "busy", "--op", "send", "--qps", "2"},
+		{"--poll", "busy", "--op", "read", "--bidir"},
+		{"--size", "1", "--op", "write"},
+		{"--size", "all", "--op", "atomic"},
+	} {
+		r := perfLocal(t, append(args, "--iters", "40")...)
+		for _, result := range r.Results {
+			want := uint64(40 * result.QPs)
+			if r.Bidir {
+				want *= 2
+			}
+			if result.Iterations != want {
+				t.Errorf("%v: %d messages, want %d", args, result.Iterations, want)
+			}
+		}
+	}
+}
+
+func TestPerfTellsWhatItMeasuredWithAndWhere(t *testing.T) {
+	r := perfLocal(t, "--crc", "off", "--markers", "--mulpdu", "1000", "--op", "send", "--depth", "7", "--iters", "5")
+	if r.CRC || !r.Markers || r.MULPDU != 1000 || r.Depth != 7 || r.Op != "send" || r.Test != "bw" || r.Poll != "event" || r.Go == "" || r.OS == "" || r.Cores < 1 || r.Date == "" || r.Urnic == "" {
+		t.Errorf("%+v", r)
+	}
+	out := ok(t, "perf", "local", "--iters", "5", "--size", "4K,64K")
+	for _, want := range []string{"write bw, poll event, depth 64, CRC on, markers off\n", " cores, go", "\n        4K", "\n       64K", "MB/s"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestPerfCountsWhatIdleQueuePairsCost(t *testing.T) {
+	r := perfLocal(t, "--test", "scale", "--qps", "1,32", "--iters", "4")
+	if len(r.Results) != 2 || r.Results[0].GoroutinesPerQP != nil || r.Results[1].GoroutinesPerQP == nil {
+		t.Fatalf("%+v", r.Results)
+	}
+	if g := *r.Results[1].GoroutinesPerQP; g <= 0 || g > 4 {
+		t.Errorf("%v goroutines for a queue pair", g)
+	}
+	if r.Results[0].Scaling != 1 || r.Results[1].Scaling <= 0 {
+		t.Errorf("%v, %v times the first", r.Results[0].Scaling, r.Results[1].Scaling)
+	}
+}
+
+func TestPerfPlots(t *testing.T) {
+	for name, args := range map[string][]string{
+		"size":        {"--size", "2,64,4K"},
+		"one":         {"--test", "rate"},
+		"percentiles": {"--test", "lat"},
+		"latency":     {"--test", "lat", "--size", "8,64"},
+		"scale":       {"--test", "scale", "--qps", "1,2"},
+	} {
+		file := filepath.Join(t.TempDir(), name+".svg")
+		ok(t, append([]string{"perf", "local", "--svg", file, "--iters", "20", "--baseline", "--rounds", "1"}, args...)...)
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := xml.NewDecoder(strings.NewReader(string(b)))
+		for {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, b)
+			}
+		}
+		if text := string(b); !strings.Contains(text, ">urnic") || !strings.Contains(text, ">TCP") || strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+			t.Errorf("%s:\n%s", name, b)
+		}
+	}
+}
+
+// servePerf starts a server, and returns it with its address once it listens.
+func servePerf(t *testing.T, args ...string) (server *process, address string) {
+	t.Helper()
+	address = "127.0.0.1:" + freePort(t, "127.0.0.1")
+	server = start(t, append([]string{"perf", "server", "--listen", address}, args...)...)
+	server.out.wait(t, "listening at "+address)
+	return server, address
+}
+
+func TestPerfServerServesClientsUntilItIsInterrupted(t *testing.T) {
+	server, address := servePerf(t)
+	other := start(t, "perf", "client", address, "--op", "send", "--iters", "500", "--size", "4K")
+	out := ok(t, "perf", "client", address, "--test", "lat", "--iters", "20", "--baseline")
+	if !strings.Contains(out, "ratio") {
+		t.Errorf("%s", out)
+	}
+	other.end(t)
+	server.interrupt()
+	server.end(t)
+	if out := server.out.String(); strings.Count(out, "is here") != 2 || strings.Count(out, "has finished") != 2 {
+		t.Errorf("the server says\n%s", out)
+	}
+}
+
+func TestPerfClientRecordsWhatPasses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "perf.pcapng")
+	ok(t, "perf", "local", "--iters", "10", "--size", "100", "--pcap", file)
+	if out := ok(t, "dissect", "--strict", "--summary", file); !strings.Contains(out, "rdma-write") {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestPerfTellsThatTheServerEnds(t *testing.T) {
+	server, address := servePerf(t)
+	client := start(t, "perf", "client", address, "--duration", "1m", "--json")
+	server.out.wait(t, "is here")
+	server.interrupt()
+	server.end(t)
+	<-client.done
+	wantError(t, client.args, client.status, client.errOut.String(), "the server is ending")
+}
+
+func TestPerfInterruptedClientLeavesTheServerAlone(t *testing.T) {
+	server, address := servePerf(t)
+	client := start(t, "perf", "client", address, "--duration", "1m", "--poll", "busy")
+	client.out.wait(t, "write bw")
+	client.interrupt()
+	<-client.done
+	wantError(t, client.args, client.status, client.errOut.String(), "interrupted")
+	ok(t, "perf", "client", address, "--iters", "10")
+	server.interrupt()
+	server.end(t)
+}
+
+func TestPerfServerRefusesMoreThanItHas(t *testing.T) {
+	_, address := servePerf(t, "--max-memory", "1M")
+	args := []string{"perf", "client", address, "--size", "1M"}
+	status, _, errOut := urnic(t, nil, args...)
+	wantError(t, args, status, errOut, "the other side says", "--max-memory")
+	ok(t, "perf", "client", address, "--iters", "10")
+}
+
+func TestPerfErrors(t *testing.T) {
+	_, taken := servePerf(t)
+	_, port := serve(t, "127.0.0.1", "-P")
+	free := freePort(t, "127.0.0.1")
+	for _, tc := range []struct {
+		want string
+		args []string
+	}{
+		{"--op push: say send, write, write-imm, read or atomic", []string{"local", "--op", "push"}},
+		{"--test luck: say bw, lat, rate, connect or scale", []string{"local", "--test", "luck"}},
+		{"--poll never: say event or busy", []string{"local", "--poll", "never"}},
+		{"--crc maybe: say on or off", []string{"local", "--crc", "maybe"}},
+		{"--size 4X: \"4X\" is no size", []string{"local", "--size", "4X"}},
+		{"--size 64: an atomic changes 8 octets", []string{"local", "--op", "atomic", "--size", "64"}},
+		{"--qps 0: \"0\" is no number from 1 on", []string{"local", "--qps", "0"}},
+		{"several numbers of queue pairs are for --test scale", []string{"local", "--qps", "1,2"}},
+		{"--test lat works on one queue pair at a time", []string{"local", "--test", "lat", "--qps", "2"}},
+		{"leave --depth out", []string{"local", "--test", "lat", "--depth", "2"}},
+		{"leave --signal-every out", []string{"local", "--test", "lat", "--signal-every", "2"}},
+		{"leave --bidir out", []string{"local", "--test", "connect", "--bidir"}},
+		{"leave --size out", []string{"local", "--test", "connect", "--size", "2"}},
+		{"--inline is for what sends data", []string{"local", "--op", "read", "--inline"}},
+		{"depth 100000: say 1 to 8192", []string{"local", "--depth", "100000"}},
+		{"say 1 to the depth", []string{"local", "--depth", "4", "--signal-every", "5"}},
+		{"--duration and --iters exclude each other", []string{"local", "--duration", "1s", "--iters", "5"}},
+		{"give --duration or --iters more than 0", []string{"local", "--iters", "0"}},
+		{"--duration 2h0m0s: say up to 1h0m0s", []string{"local", "--duration", "2h"}},
+		{"--rounds -1: say 1 to 1000", []string{"local", "--rounds", "-1"}},
+		{"--baseline-best says which baseline", []string{"local", "--baseline-best"}},
+		{"--max-memory lots", []string{"local", "--max-memory", "lots"}},
+		{"raise --max-memory", []string{"local", "--size", "1M", "--max-memory", "1M"}},
+		{"--mulpdu", []string{"local", "--mulpdu", "5"}},
+		{"--svg: the plot can't be written", []string{"local", "--svg", filepath.Join(t.TempDir(), "missing", "x.svg")}},
+		{"leave --svg out", []string{"local", "--test", "connect", "--svg", "x"}},
+		{"--json and --pcap - both want standard output", []string{"local", "--json", "--pcap", "-"}},
+		{"give the server as HOST:PORT", []string{"client"}},
+		{"is not HOST:PORT", []string{"client", "192.0.2.7"}},
+		{"nobody listens at 127.0.0.1:" + free, []string{"client", "127.0.0.1:" + free}},
+		{"is no urnic perf", []string{"client", "127.0.0.1:" + port}},
+		{"--listen 7175: give ADDRESS:PORT", []string{"server", "--listen", "7175"}},
+		{"another program listens at port", []string{"server", "--listen", taken}},
+		{"is no address of this machine", []string{"server", "--listen", "192.0.2.7:7175"}},
+	} {
+		args := append([]string{"perf"}, tc.args...)
+		status, out, errOut := urnic(t, nil, args...)
+		wantError(t, args, status, errOut, tc.want)
+		if out != "" {
+			t.Errorf("%v: %q is on stdout", args, out)
+		}
+	}
+}
+
+func TestPerfShowsItsProgressOnATerminal(t *testing.T) {
+	var out, terminal output
+	onTerminal(t, &terminal)
+	t.Setenv("TERM", "xterm")
+	args := []string{"perf", "local", "--duration", "2500ms", "--rounds", "1", "--size", "4K"}
+	if status := run(t.Context(), args, nil, &out, &terminal); status != 0 {
+		t.Fatalf("status %d: %s", status, terminal.String())
+	}
+	if !strings.Contains(terminal.String(), "perf") {
+		t.Errorf("the terminal has %q", terminal.String())
+	}
+	if left := screen(terminal.String()); left != "" {
+		t.Errorf("%q is left on the terminal", left)
+	}
+}
+
+func TestHelpOfPerfHasExamplesAndExplainsItsKeys(t *testing.T) {
+	for _, args := range [][]string{{"perf", "--help"}, {"perf"}, {"perf", "local", "--help"}, {"perf", "client", "--help"}, {"perf", "server", "--help"}} {
+		status, out, _ := urnic(t, nil, args...)
+		if status != 0 || !strings.Contains(out, "Examples:\n  urnic ") {
+			t.Errorf("%v: status %d\n%s", args, status, out)
+		}
+	}
+	_, out, _ := urnic(t, nil, "perf", "client", "--help")
+	for _, key := range []string{"latency_ns", "round_trip_ns", "p99_99", "bytes_per_qp_side", "allocs_per_op", "ratio_samples", "write_size"} {
+		if !strings.Contains(out, `"`+key+`"`) {
+			t.Errorf("the help of perf does not explain %q", key)
+		}
+	}
+}
