@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -211,6 +212,12 @@ func TestPerfServerServesClientsUntilItIsInterrupted(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	other.end(t)
+	// The server says so of both, in either order.
+	server.out.wait(t, "has finished")
+	head, _, _ := strings.Cut(server.out.String(), " has finished")
+	for _, address := range regexp.MustCompile(`client (\S+) is here`).FindAllStringSubmatch(head, -1) {
+		server.out.wait(t, "client "+address[1]+" has finished")
+	}
 	server.interrupt()
 	server.end(t)
 	if out := server.out.String(); strings.Count(out, "is here") != 2 || strings.Count(out, "has finished") != 2 {

@@ -43,6 +43,10 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 	for _, command := range commands {
 		command, behind := strings.CutSuffix(command, " &")
 		args := strings.Fields(command)
+		if args[0] == "perf" {
+			background = append(background, readmePerf(t, args[1:], behind, ports)...)
+			continue
+		}
 		port := ""
 		if i := slices.Index(args, "-p"); i >= 0 && i+1 < len(args) {
 			if ports[args[i+1]] == "" {
@@ -64,6 +68,9 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 		waitForListener(t, net.JoinHostPort("127.0.0.1", port))
 	}
 	for _, p := range background {
+		if p.args[0] == "perf" {
+			p.interrupt()
+		}
 		select {
 		case <-p.done:
 			p.end(t)
@@ -71,6 +78,30 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 			t.Errorf("urnic %s & does not end", strings.Join(p.args, " "))
 		}
 	}
+}
+
+// readmePerf runs a command of urnic perf, with shorter rounds than a reader has.
+// A server in the background is returned, and ends when it is interrupted.
+func readmePerf(t *testing.T, args []string, behind bool, ports map[string]string) (background []*process) {
+	t.Helper()
+	const host = "127.0.0.1"
+	for i, arg := range args {
+		if _, port, err := net.SplitHostPort(arg); err == nil {
+			if ports[port] == "" {
+				ports[port] = freePort(t, host)
+			}
+			args[i] = net.JoinHostPort(host, ports[port])
+		}
+	}
+	if behind {
+		p := start(t, append([]string{"perf"}, args...)...)
+		p.out.wait(t, "listening at ")
+		return []*process{p}
+	}
+	if out := ok(t, append([]string{"perf"}, append(args, "--duration", "10ms", "--rounds", "1")...)...); out == "" {
+		t.Errorf("urnic perf %s prints nothing", strings.Join(args, " "))
+	}
+	return nil
 }
 
 // The beginning of the demonstration's output that the README shows is true.

@@ -91,7 +91,7 @@ func (t *tally) result(s setup, perMessage bool) Result {
 	rate := median(rates)
 	r := Result{
 		Size: s.Size, QPs: s.QPs, Iterations: uint64(messages), Seconds: sum(t.seconds),
-		MessagesPerSecond: rate, BytesPerSecond: rate * float64(s.Size), AllocsPerOp: ptr(median(t.allocs)), Samples: rates,
+		MessagesPerSecond: rate, BytesPerSecond: rate * float64(s.Size), AllocsPerOp: new(median(t.allocs)), Samples: rates,
 	}
 	if !perMessage {
 		for i := range rates {

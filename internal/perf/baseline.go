@@ -221,7 +221,7 @@ func (c *rawConn) pull() (received uint64, err error) {
 }
 
 // play takes the times of round trips.
-func (c *rawConn) play(ctx context.Context, iterations uint64, d time.Duration, h *histogram) (count uint64, err error) {
+func (c *rawConn) play(ctx context.Context, iterations uint64, d time.Duration, h *histogram) (err error) {
 	request, response := make([]byte, c.round.Request), make([]byte, c.round.Response)
 	trip := func() error {
 		if _, err := c.Write(request); err != nil {
@@ -233,14 +233,13 @@ func (c *rawConn) play(ctx context.Context, iterations uint64, d time.Duration, 
 	loop := func() error {
 		last := time.Now()
 		deadline := last.Add(d)
-		for iterations == 0 || count < iterations {
+		for count := uint64(0); iterations == 0 || count < iterations; count++ {
 			if err := trip(); err != nil {
 				return err
 			}
 			now := time.Now()
 			h.record(now.Sub(last))
 			last = now
-			count++
 			if iterations == 0 && !now.Before(deadline) {
 				return nil
 			}
@@ -260,7 +259,7 @@ func (c *rawConn) play(ctx context.Context, iterations uint64, d time.Duration, 
 			return loop()
 		})
 	}
-	return count, err
+	return err
 }
 
 // answer answers each request until there are no more.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
 	"urnic/mpa"
 
 	"urnic/rnic"
@@ -124,12 +125,14 @@ func (c *client) measure(ctx context.Context) error {
 			return c.scale(ctx)
 		}
 		s := c.setup(size, c.QPs[0])
-		measure := c.bandwidth
+		var measure func(context.Context, setup) (Result, error)
 		switch c.Test {
 		case TestLatency:
 			measure = c.latency
 		case TestConnect:
 			measure = c.connections
+		default:
+			measure = c.bandwidth
 		}
 		result, err := measure(ctx, s)
 		if err != nil {

@@ -55,7 +55,7 @@ func (s *session) acceptConnections(ctx context.Context) *task {
 			return &result{Messages: accepted.Load()}, err
 		},
 		done: func() {
-			<-done
+			_ = <-done // the session has an error of its own
 			cancel(nil)
 		},
 	}

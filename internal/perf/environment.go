@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -28,12 +29,12 @@ func (r *Report) setEnvironment() {
 // version names the build.
 func version(info *debug.BuildInfo) string {
 	v := cmp.Or(info.Main.Version, "(devel)")
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " " + s.Value[:min(len(s.Value), 12)]
-		}
+	i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
+	if i < 0 {
+		return v
 	}
-	return v
+	revision := info.Settings[i].Value
+	return v + " " + revision[:min(len(revision), 12)]
 }
 
 // cpuModel finds the name of the processor in what /proc/cpuinfo says.

@@ -192,8 +192,14 @@ func TestAxesFitTheirValues(t *testing.T) {
 		log                 bool
 		low, high, from, to float64
 	}{
-		{false, 1, 7222, 0, 8000}, {false, 0, 1, 0, 1}, {false, 3, 3.4e6, 0, 3.5e6},
-		{true, 5.4, 71, 5, 100}, {true, 10, 100, 10, 100}, {true, 0.3, 200, 0.2, 200}, {true, 3, 3, 2, 5}, {true, 2, 5e6, 1, 1e7},
+		{false, 1, 7222, 0, 8000},
+		{false, 0, 1, 0, 1},
+		{false, 3, 3.4e6, 0, 3.5e6},
+		{true, 5.4, 71, 5, 100},
+		{true, 10, 100, 10, 100},
+		{true, 0.3, 200, 0.2, 200},
+		{true, 3, 3, 2, 5},
+		{true, 2, 5e6, 1, 1e7},
 	} {
 		a := axis{log: tc.log}
 		a.fit(tc.low, tc.high)

@@ -112,6 +112,7 @@ func (p *player) next(ctx context.Context) (kind byte, n uint64, err error) {
 			case rnic.OpRecvImmediate:
 				there = true
 				kind, n = unpackNote(wc.Immediate)
+			default: // something of this side is out
 			}
 		}
 		if there {

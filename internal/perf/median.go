@@ -29,5 +29,3 @@ func sum(values []float64) (s float64) {
 func sortBy[T any](s []T, key func(T) float64) {
 	slices.SortStableFunc(s, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 }
-
-func ptr[T any](v T) *T { return &v }

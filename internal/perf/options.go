@@ -190,6 +190,7 @@ func (o *Options) fill() {
 		if o.Duration == 0 {
 			def(&o.Iterations, 1000)
 		}
+	default:
 	}
 	if o.Op == OpAtomic {
 		size = AtomicSize

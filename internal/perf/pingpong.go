@@ -73,6 +73,7 @@ func (c *client) barePlay(ctx context.Context, s setup, h *histogram) (took time
 		r.Request = readRequest
 	case OpAtomic:
 		r.Request, r.Response = atomicRequest, atomicResponse
+	default: // as much there as back
 	}
 	_, _, err = c.bare(ctx, r, func(address string) (uint64, error) {
 		conns, err := dialConns(ctx, address, &r)
@@ -88,12 +89,11 @@ func (c *client) barePlay(ctx context.Context, s setup, h *histogram) (took time
 		if c.Iterations == 0 {
 			deadline = c.Duration
 		}
-		if _, err := conn.play(ctx, warm.Iterations, warm.Duration, newHistogram()); err != nil {
+		if err := conn.play(ctx, warm.Iterations, warm.Duration, newHistogram()); err != nil {
 			return 0, err
 		}
 		took, err = measured(func() error {
-			_, err := conn.play(ctx, c.Iterations, deadline, h)
-			return err
+			return conn.play(ctx, c.Iterations, deadline, h)
 		})
 		return 0, errors.Join(err, conn.CloseWrite())
 	})
@@ -131,6 +131,6 @@ func (t *trips) result(s setup) Result {
 	return Result{
 		Size: s.Size, QPs: s.QPs, Iterations: n, Seconds: seconds, MessagesPerSecond: float64(n) * t.parts / seconds,
 		Latency: t.all.percentiles(t.parts), RoundTrip: t.all.percentiles(1),
-		AllocsPerOp: ptr(median(t.allocs)), Samples: t.medians, curve: t.all.curve(t.parts),
+		AllocsPerOp: new(median(t.allocs)), Samples: t.medians, curve: t.all.curve(t.parts),
 	}
 }

@@ -249,7 +249,7 @@ func (s *session) round(ctx context.Context, r *round) error {
 			}
 			return s.verified(*r)
 		},
-		done: func() { <-done },
+		done: func() { _ = <-done }, // the session has an error of its own
 	}
 	return nil
 }

@@ -68,10 +68,10 @@ func (c *chart) addSeries(s series) {
 // write writes the picture.
 func (c *chart) write(w io.Writer) error {
 	c.x.from, c.x.to = c.nearest, c.furthest
-	switch {
-	case c.x.from == 0: // there are no points
+	switch c.x.from {
+	case 0: // there are no points
 		c.x.from, c.x.to = 1, 10
-	case c.x.from == c.x.to: // one point stands in the middle
+	case c.x.to: // one point stands in the middle
 		c.x.from, c.x.to = c.x.from/2, c.x.to*2
 	}
 	c.y.fit(c.lowest, c.highest)

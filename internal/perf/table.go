@@ -146,8 +146,14 @@ type namedValue struct {
 
 func (p *Percentiles) named() []namedValue {
 	return []namedValue{
-		{"min", p.Min}, {"p50", p.P50}, {"p90", p.P90}, {"p99", p.P99}, {"p99.9", p.P999}, {"p99.99", p.P9999},
-		{"max", p.Max}, {"mean", p.Mean},
+		{"min", p.Min},
+		{"p50", p.P50},
+		{"p90", p.P90},
+		{"p99", p.P99},
+		{"p99.9", p.P999},
+		{"p99.99", p.P9999},
+		{"max", p.Max},
+		{"mean", p.Mean},
 	}
 }
 
