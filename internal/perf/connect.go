@@ -33,29 +33,25 @@ func (s *session) acceptConnections(ctx context.Context) *task {
 	var accepted, expected atomic.Uint64
 	const unknown = 1<<64 - 1
 	expected.Store(unknown)
-	done := make(chan error, 1)
-	go func() {
+	wait := s.background(func() error {
 		err := s.group.acceptAll(ctx, s.next, func() bool { return accepted.Add(1) == expected.Load() })
-		if err != nil && !errors.Is(err, errAllMade) {
-			s.fail(err) // the client waits for what will not come
+		if errors.Is(err, errAllMade) {
+			return nil
 		}
-		done <- err
-	}()
+		return err
+	})
 	return &task{
 		stop: func(m *message) (*result, error) {
 			expected.Store(m.Made)
 			if accepted.Load() >= m.Made {
 				cancel(errAllMade)
 			}
-			err := <-done
+			err := wait()
 			cancel(nil)
-			if errors.Is(err, errAllMade) {
-				err = nil
-			}
 			return &result{Messages: accepted.Load()}, err
 		},
 		done: func() {
-			_ = <-done // the session has an error of its own
+			_ = wait() // the session has an error of its own
 			cancel(nil)
 		},
 	}

@@ -229,29 +229,39 @@ func (s *session) round(ctx context.Context, r *round) error {
 	if err := s.channel.say(ctx, &message{Type: msgRunning}); err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	go func() {
-		var err error
+	wait := s.background(func() error {
 		if s.player != nil {
-			err = s.player.answer(ctx)
-		} else {
-			err = s.transfer.run(ctx, *r)
+			return s.player.answer(ctx)
 		}
-		if err != nil {
-			s.fail(err) // the client waits for what will not come
-		}
-		done <- err
-	}()
+		return s.transfer.run(ctx, *r)
+	})
 	s.task = &task{
 		stop: func(*message) (*result, error) {
-			if err := <-done; err != nil {
+			if err := wait(); err != nil {
 				return nil, err
 			}
 			return s.verified(*r)
 		},
-		done: func() { _ = <-done }, // the session has an error of its own
+		done: func() { _ = wait() }, // the session has an error of its own
 	}
 	return nil
+}
+
+// background runs f, and returns what waits for its end. An error ends the
+// session: the client waits for what will not come.
+func (s *session) background(f func() error) (wait func() error) {
+	ended := make(chan struct{})
+	var err error
+	go func() {
+		defer close(ended)
+		if err = f(); err != nil {
+			s.fail(err)
+		}
+	}()
+	return func() error {
+		<-ended
+		return err
+	}
 }
 
 // verified checks what has arrived.
