@@ -70,13 +70,9 @@ type depths struct {
 	ird     int
 	irq     ring[inbound]
 	waiting atomic.Int32 // irq.n, for those who only want to know whether there is one
-	ord     int          // the ORQ has a place more if an RTR Read needs one
+	ord     int          // an RTR Read does not count
 	orq     ring[outbound]
 	atomics int // in the ORQ
-}
-
-func newDepths(ird, ord int, rtrRead bool) *depths {
-	return &depths{ird: ird, ord: ord}
 }
 
 // free returns how many requests of the peer there is room for.

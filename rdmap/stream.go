@@ -50,7 +50,7 @@ type Stream struct {
 // NewStream returns a stream in RDMA mode over an LLP.
 func NewStream(llp ddp.LLP, ulp Handler, cfg Config) *Stream {
 	cfg.IRD, cfg.ORD = min(max(cfg.IRD, 0), mpa.MaxDepth), min(max(cfg.ORD, 0), mpa.MaxDepth)
-	s := &Stream{cfg: cfg, ulp: ulp, llp: lower{LLP: llp}, depths: newDepths(cfg.IRD, cfg.ORD, cfg.SendRTR == mpa.RTRRead)}
+	s := &Stream{cfg: cfg, ulp: ulp, llp: lower{LLP: llp}, depths: &depths{ird: cfg.IRD, ord: cfg.ORD}}
 	s.ddp = ddp.NewStream(&s.llp, (*receiver)(s), NumQueues)
 	s.sending.rtr = cfg.SendRTR
 	s.intake.init(cfg)
