@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -59,13 +60,13 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 	if o.pcap == "-" {
 		out = stderr
 	}
-	view := &perfView{out: out, terminal: stderr, json: o.json}
+	view := &perfView{out: out, terminal: stderr, json: o.json, round: o.Duration}
 	if o.trace { // whose lines would be in the way
 		view.terminal = io.Discard
 	}
 	o.Hooks = view.hooks()
 	report, err := perf.Run(ctx, dev.Device, segments, address, o.Options)
-	view.bar.end()
+	view.end()
 	if report != nil && o.json {
 		report.Error = text(err)
 		e := json.NewEncoder(out)
@@ -78,28 +79,79 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 }
 
 // A perfView shows how far a run is: the table row by row, and in between how
-// many rounds of the next row are over.
+// much of the next row is done, in seconds of the rounds or, if those are shorter
+// or of unknown length, in rounds.
 type perfView struct {
 	out, terminal io.Writer
 	json          bool
+	round         time.Duration // how long one takes, or 0
+	rounds, left  int           // of the next row
 	bar           *progress
+	stop          func() // ends what counts the seconds
+}
+
+// begin begins to show rounds.
+func (v *perfView) begin(rounds int) {
+	v.end()
+	v.rounds, v.left = rounds, rounds
+	seconds := int64(v.round / time.Second)
+	if seconds == 0 {
+		v.bar = newProgress(v.terminal, int64(rounds), progressbar.OptionSetDescription("perf, rounds"))
+		return
+	}
+	v.bar = newProgress(v.terminal, int64(rounds)*seconds, progressbar.OptionSetDescription("perf, seconds"))
+	if v.bar == nil {
+		return
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for left := int64(rounds) * seconds; left > 1; left-- { // the end is told by the row
+			select {
+			case <-tick.C:
+				v.bar.add(1)
+			case <-done:
+				return
+			}
+		}
+	}()
+	v.stop = func() {
+		close(done)
+		<-ended
+	}
+}
+
+// end wipes what is shown.
+func (v *perfView) end() {
+	if v.stop != nil {
+		v.stop()
+		v.stop = nil
+	}
+	v.bar.end()
 }
 
 func (v *perfView) hooks() perf.Hooks {
 	h := perf.Hooks{
-		Case: func(rounds int) {
-			v.bar.end()
-			v.bar = newProgress(v.terminal, int64(rounds), progressbar.OptionSetDescription("perf"), progressbar.OptionSetItsString("rounds"))
+		Case: v.begin,
+		Round: func() {
+			if v.left--; v.stop == nil && v.left > 0 { // the end is told by the row
+				v.bar.add(1)
+			}
 		},
-		Round: func() { v.bar.add(1) },
 	}
 	if v.json {
 		return h
 	}
 	table := &perf.Table{W: v.out}
-	h.Begin = table.Begin
+	h.Begin = func(r *perf.Report) {
+		v.end()
+		table.Begin(r)
+		v.begin(v.rounds)
+	}
 	h.Result = func(r perf.Result) {
-		v.bar.end()
+		v.end()
 		table.Row(r)
 	}
 	return h

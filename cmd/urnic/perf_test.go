@@ -139,6 +139,24 @@ func TestPerfWithEachFlag(t *testing.T) {
 	}
 }
 
+// However short a round is, something is measured in it.
+func TestPerfOfTheShortestRounds(t *testing.T) {
+	for _, args := range [][]string{
+		{"--op", "read"},
+		{"--op", "send", "--bidir", "--qps", "2"},
+		{"--op", "atomic", "--test", "lat"},
+		{"--test", "connect"},
+		{"--test", "scale", "--qps", "1,2"},
+		{"--size", "2M", "--baseline-best"},
+	} {
+		for _, result := range perfLocal(t, append(args, "--duration", "1ns", "--baseline", "--rounds", "1")...).Results {
+			if result.Iterations == 0 || result.Samples[0] <= 0 || result.Ratio <= 0 {
+				t.Errorf("%v: %+v", args, result)
+			}
+		}
+	}
+}
+
 func TestPerfTellsWhatItMeasuredWithAndWhere(t *testing.T) {
 	r := perfLocal(t, "--crc", "off", "--markers", "--mulpdu", "1000", "--op", "send", "--depth", "7", "--iters", "5")
 	if r.CRC || !r.Markers || r.MULPDU != 1000 || r.Depth != 7 || r.Op != "send" || r.Test != "bw" || r.Poll != "event" || r.Go == "" || r.OS == "" || r.Cores < 1 || r.Date == "" || r.Urnic == "" {
@@ -315,19 +333,25 @@ func TestPerfErrors(t *testing.T) {
 	}
 }
 
+// What takes long shows how far it is, in seconds or in rounds, and leaves
+// nothing behind.
 func TestPerfShowsItsProgressOnATerminal(t *testing.T) {
-	var out, terminal output
-	onTerminal(t, &terminal)
-	t.Setenv("TERM", "xterm")
-	args := []string{"perf", "local", "--duration", "2500ms", "--rounds", "1", "--size", "4K"}
-	if status := run(t.Context(), args, nil, &out, &terminal); status != 0 {
-		t.Fatalf("status %d: %s", status, terminal.String())
-	}
-	if !strings.Contains(terminal.String(), "perf") {
-		t.Errorf("the terminal has %q", terminal.String())
-	}
-	if left := screen(terminal.String()); left != "" {
-		t.Errorf("%q is left on the terminal", left)
+	for unit, duration := range map[string][]string{"seconds": {"--duration", "1300ms", "--rounds", "2"}, "rounds": {"--duration", "300ms", "--rounds", "8"}} {
+		t.Run(unit, func(t *testing.T) {
+			var out, terminal output
+			onTerminal(t, &terminal)
+			t.Setenv("TERM", "xterm")
+			args := append([]string{"perf", "local", "--size", "4K"}, duration...)
+			if status := run(t.Context(), args, nil, &out, &terminal); status != 0 {
+				t.Fatalf("status %d: %s", status, terminal.String())
+			}
+			if !strings.Contains(terminal.String(), "perf, "+unit) {
+				t.Errorf("the terminal has %q", terminal.String())
+			}
+			if left := screen(terminal.String()); left != "" {
+				t.Errorf("%q is left on the terminal", left)
+			}
+		})
 	}
 }
 

@@ -57,7 +57,7 @@ func (c *client) shutAfter(ctx context.Context, g *group, err error) error {
 
 // transfer makes a round of requests and checks what has arrived. It returns how
 // many messages went, in both directions.
-func (c *client) transfer(ctx context.Context, t *transfer, r round) (messages uint64, took timed, err error) {
+func (c *client) transfer(ctx context.Context, t *transfer, r round) (messages float64, took timed, err error) {
 	took, err = c.round(ctx, t.group, r, func() (uint64, error) {
 		err := t.run(ctx, r)
 		return t.sent(), err
@@ -65,7 +65,7 @@ func (c *client) transfer(ctx context.Context, t *transfer, r round) (messages u
 	if err != nil {
 		return 0, took, err
 	}
-	return t.sent() + t.received(), took, t.group.verify(r, t.totals())
+	return float64(t.sent() + t.received()), took, t.group.verify(r, t.totals())
 }
 
 // A tally is what rounds of one case came to.
@@ -73,8 +73,7 @@ type tally struct {
 	messages, seconds, allocs []float64
 }
 
-func (t *tally) add(messages uint64, took timed) {
-	n := float64(messages)
+func (t *tally) add(n float64, took timed) {
 	t.messages = append(t.messages, n)
 	t.seconds = append(t.seconds, took.seconds)
 	t.allocs = append(t.allocs, float64(took.mallocs)/max(n, 1))

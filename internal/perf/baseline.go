@@ -186,7 +186,7 @@ func (c *rawConn) push() (sent uint64, err error) {
 	}
 	r := c.round
 	deadline := time.Now().Add(r.Duration)
-	look := uint64(0)
+	look := uint64(1) // something is sent in any case
 	for r.Octets == 0 || sent < r.Octets {
 		n := len(c.out)
 		if r.Octets > 0 {

@@ -31,7 +31,7 @@ func (c *calls) of(size int, best bool) (write, read int) {
 
 // bareStream makes a round over bare TCP that moves as much as one of requests
 // would.
-func (c *client) bareStream(ctx context.Context, s setup) (messages uint64, took timed, err error) {
+func (c *client) bareStream(ctx context.Context, s setup) (messages float64, took timed, err error) {
 	if err := c.calibrate(ctx, s); err != nil {
 		return 0, took, err
 	}
@@ -43,7 +43,7 @@ func (c *client) bareStream(ctx context.Context, s setup) (messages uint64, took
 		raw.Duration = c.Duration
 	}
 	octets, took, err := c.stream(ctx, raw)
-	return octets / uint64(s.Size), took, err
+	return float64(octets) / float64(s.Size), took, err
 }
 
 func (c *client) streamRound(s setup, write, read int) rawRound {

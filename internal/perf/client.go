@@ -285,7 +285,7 @@ func (c *client) warmup() round {
 	if r.Iterations > 0 {
 		r.Iterations = min(r.Iterations, uint64(4*c.Depth))
 	} else {
-		r.Duration = min(r.Duration/4, 100*time.Millisecond)
+		r.Duration = min(r.Duration/4+1, 100*time.Millisecond)
 	}
 	return r
 }

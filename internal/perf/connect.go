@@ -107,7 +107,7 @@ func (c *client) connectAll(ctx context.Context, g *group, r round) (count uint6
 	defer func() { _ = cq.Close() }() // no queue pair is left
 	hello, cfg := dataHello(c.token, 0), g.mpa()
 	for deadline := time.Now().Add(r.Duration); r.Iterations == 0 || count < r.Iterations; count++ {
-		if r.Iterations == 0 && !time.Now().Before(deadline) {
+		if r.Iterations == 0 && count > 0 && !time.Now().Before(deadline) {
 			break
 		}
 		qp, err := g.connectQP(cq)
@@ -128,7 +128,7 @@ func (c *client) connectAll(ctx context.Context, g *group, r round) (count uint6
 func dialAll(ctx context.Context, address string, r round) (count uint64, err error) {
 	var d net.Dialer
 	for deadline := time.Now().Add(r.Duration); r.Iterations == 0 || count < r.Iterations; count++ {
-		if r.Iterations == 0 && !time.Now().Before(deadline) {
+		if r.Iterations == 0 && count > 0 && !time.Now().Before(deadline) {
 			break
 		}
 		c, err := d.DialContext(ctx, "tcp", address)

@@ -24,7 +24,7 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 		if err != nil {
 			return result, err
 		}
-		ours.add(made, took)
+		ours.add(float64(made), took)
 		c.roundOver()
 		if !c.Baseline {
 			continue
@@ -35,7 +35,7 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 		if err != nil {
 			return result, err
 		}
-		bare.add(made, took)
+		bare.add(float64(made), took)
 		c.roundOver()
 	}
 	result = ours.result()

@@ -98,6 +98,7 @@ func (f *flow) start(r round) error {
 	f.started = true
 	if r.Iterations == 0 {
 		f.deadline = time.Now().Add(r.Duration)
+		f.look = 1 // something is sent in any case
 	}
 	return f.fill()
 }
