@@ -96,9 +96,10 @@ func newRawConn(c net.Conn, r *rawRound, client bool) (*rawConn, error) {
 func (c *rawConn) warm(client bool) error {
 	c.out, c.in = make([]byte, c.round.Write), make([]byte, c.round.Read)
 	fill(c.out, 1) // memory that was never written to would be faster than any other
+	buf := make([]byte, min(c.round.Warm, fullCall)) // small calls would take long
 	push := func() error {
 		for left := c.round.Warm; left > 0; {
-			n, err := c.Write(c.out[:min(left, len(c.out))])
+			n, err := c.Write(buf[:min(left, len(buf))])
 			if err != nil {
 				return err
 			}
@@ -108,7 +109,7 @@ func (c *rawConn) warm(client bool) error {
 	}
 	pull := func() error {
 		for left := c.round.Warm; left > 0; {
-			n, err := c.Read(c.in[:min(left, len(c.in))])
+			n, err := c.Read(buf[:min(left, len(buf))])
 			if err != nil {
 				return err
 			}
