@@ -95,7 +95,7 @@ func newRawConn(c net.Conn, r *rawRound, client bool) (*rawConn, error) {
 // warm moves the octets that are not counted: the client's, then the server's.
 func (c *rawConn) warm(client bool) error {
 	c.out, c.in = make([]byte, c.round.Write), make([]byte, c.round.Read)
-	fill(c.out, 1) // memory that was never written to would be faster than any other
+	fill(c.out, 1)                                   // memory that was never written to would be faster than any other
 	buf := make([]byte, min(c.round.Warm, fullCall)) // small calls would take long
 	push := func() error {
 		for left := c.round.Warm; left > 0; {
