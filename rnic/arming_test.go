@@ -56,7 +56,7 @@ func TestArmedQueueFiresAtTheKindItIsArmedFor(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for what, want := range map[rnic.Notify]bool{rnic.NextCompletion: tt.any, rnic.NextSolicited: tt.only} {
-				rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+				onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 					arm(t, p.B.RecvCQ, what)
 					tt.do(t, p)
 					if got := hasFired(p.B.RecvCQ); got != want {
@@ -69,7 +69,7 @@ func TestArmedQueueFiresAtTheKindItIsArmedFor(t *testing.T) {
 }
 
 func TestSuccessOfASendIsNotSolicited(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		p.B.Recv(t, receives(1, 2)...)
 		arm(t, p.A.SendCQ, rnic.NextSolicited)
 		p.A.Send(t, empties(1, 1, rnic.FlagSolicited)...) // asks for an event at the peer
@@ -85,7 +85,7 @@ func TestSuccessOfASendIsNotSolicited(t *testing.T) {
 }
 
 func TestArmingIsForOneCompletion(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		cq := p.B.RecvCQ
 		p.B.Recv(t, receives(1, 20)...)
 		send := func() { p.A.Send(t, empties(0, 1, rnic.FlagSolicited)...) }
@@ -131,7 +131,7 @@ func TestArmingIsForOneCompletion(t *testing.T) {
 }
 
 func TestArmingForAnyIncludesSolicited(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		cq := p.B.RecvCQ
 		p.B.Recv(t, receives(1, 4)...)
 		for _, order := range [][]rnic.Notify{

@@ -38,7 +38,7 @@ func TestFetchAddAndCmpSwapChangePeerMemory(t *testing.T) {
 		{"what the other operation uses is ignored", rnic.OpFetchAdd, rnic.Atomic{Add: 1, Compare: 9, Swap: 9, CompareMask: 9, SwapMask: 9, Masked: true}, 37, 38},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				w, mem := words(3)
 				w[0], w[1], w[2] = 1, tt.before, 2
 				target := p.B.Register(t, mem, everyRight)

@@ -30,7 +30,7 @@ func TestObjectsTellTheirAttributes(t *testing.T) {
 }
 
 func TestMemoryTellsItsRights(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mr := p.A.Register(t, make([]byte, 16), everyRight)
 		w := labOf(t, p.A).window(p.A.PD, rnic.Type1)
 		if mr.Access() != everyRight || w.Access() != 0 {

@@ -46,7 +46,7 @@ func TestTemplateOfMPASaysWhatHoldsForAllConnections(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				params, _ := p.B.QP.Params()
 				if params.IRD != rnic.DefaultDepth || params.ORD != rnic.DefaultDepth || len(params.PrivateData) != 0 {
 					t.Errorf("%+v", params)
@@ -123,7 +123,7 @@ func TestLimitsOfObjectsAreLoweredByConfiguration(t *testing.T) {
 
 func TestDepthsAreLoweredByConfiguration(t *testing.T) {
 	for _, asked := range []int{0, rnic.MaxDepth} {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			if params, _ := p.A.QP.Params(); params.IRD != 3 || params.ORD != 4 {
 				t.Errorf("asked for %d: IRD %d, ORD %d; want 3 and 4", asked, params.IRD, params.ORD)
 			}

@@ -74,7 +74,7 @@ func wantCounts(t *testing.T, what string, got rdmap.Stats, sent, received map[r
 }
 
 func TestCountersCountEachMessage(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		there, back := exchange(t, p)
 		synctest.Wait()
 		wantCounts(t, "A's queue pair", p.A.QP.Counters(), there, back, 1)
@@ -109,7 +109,7 @@ func TestCountersCountEachMessage(t *testing.T) {
 }
 
 func TestDeviceCountsConnections(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		a, b := labOf(t, p.A), labOf(t, p.B)
 		p.Link(t, a.qp(p.A.PD, rnic.QPAttr{}), b.qp(p.B.PD, rnic.QPAttr{}))
 		p.A.QP.Abort()
@@ -160,7 +160,9 @@ func TestTraceSeesEachMessageOnBothSides(t *testing.T) {
 		atA(side, cfg)
 		atB(side, cfg)
 	}
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		a.forget()
+		b.forget()
 		exchange(t, p)
 		synctest.Wait()
 		for _, s := range []struct {
@@ -194,7 +196,7 @@ func TestTraceSeesEachMessageOnBothSides(t *testing.T) {
 
 // A queue pair that is being closed is counted once at each moment.
 func TestCountersStayExactWhileQueuePairsClose(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		const pairs = 100
 		var all []*rnic.QP
 		for range pairs {

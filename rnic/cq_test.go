@@ -239,7 +239,7 @@ func (l lab) qpOn(p *rnic.PD, cq *rnic.CQ) *rnic.QP {
 }
 
 func TestResizeInUseLosesNoCompletion(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		const n = 500
 		done := make(chan struct{})
 		go func() {
@@ -348,7 +348,7 @@ func TestCQOverflowLeavesOtherStreamsAlone(t *testing.T) {
 	const entries = 4
 	for _, which := range []string{"receives", "sends"} {
 		t.Run(which, func(t *testing.T) {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				l := labOf(t, p.B)
 				small := l.cq(rnic.CQAttr{Entries: entries})
 				attr := rnic.QPAttr{SendCQ: p.B.SendCQ, RecvCQ: p.B.RecvCQ}

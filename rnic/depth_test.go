@@ -36,7 +36,7 @@ func TestReadsInFlightStayWithinTheDepth(t *testing.T) {
 			}
 		}
 		o.QP = func(_ string, attr *rnic.QPAttr) { attr.MaxSendWR = 1000 }
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			const n = 400
 			_, mem := words(n)
 			target, sink := p.B.Register(t, mem, everyRight), p.A.Register(t, make([]byte, 8*n), rnic.LocalWrite)
@@ -62,7 +62,7 @@ func TestReadsInFlightStayWithinTheDepth(t *testing.T) {
 // draft-hilland-rddp-verbs §8.2.2 rule 18.
 func TestReadWithoutDepthIsAnError(t *testing.T) {
 	for _, op := range []rnic.Opcode{rnic.OpRead, rnic.OpReadInvalidate, rnic.OpFetchAdd, rnic.OpCmpSwap} {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			sink := p.A.Register(t, make([]byte, 8), rnic.LocalWrite)
 			p.A.Send(t, rnic.SendWR{ID: 1, Op: op, SGL: []rnic.SGE{sink.SGE(0, 8)}}, rnic.SendWR{ID: 2, Op: rnic.OpSend})
 			wantStatus(t, p.A.SendCQ, 1, rnic.StatusNoReadResources)
@@ -157,7 +157,7 @@ func TestAtomicCompletesWhenItsResponseIsDelivered(t *testing.T) {
 
 func whenComplete(t *testing.T, op rnic.Opcode) {
 	const there, back = 3 * time.Second, 5 * time.Second
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		w, mem := words(1)
 		w[0] = 0x0102_0304_0506_0708
 		before := bytes.Clone(mem)
@@ -188,7 +188,7 @@ func whenComplete(t *testing.T, op rnic.Opcode) {
 func TestSendCompletesOnlyWhenDDPHasCompletedIt(t *testing.T) {
 	const size = 2 * simnetBuffer // of which the network takes a half at once
 	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite} {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			src, dst := p.A.Register(t, make([]byte, size), 0), p.B.Register(t, make([]byte, size), everyRight)
 			p.B.Recv(t, rnic.RecvWR{SGL: []rnic.SGE{dst.SGE(0, size)}}, rnic.RecvWR{SGL: []rnic.SGE{dst.SGE(0, size)}})
 			begin := time.Now()

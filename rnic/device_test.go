@@ -163,7 +163,7 @@ func TestDeviceClosesWithEverythingOpen(t *testing.T) {
 		wantHoldings(t, "the other device", p.A.Device, [pd.NumResources]uint64{})
 	}
 	t.Run("memory", func(t *testing.T) {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) { check(t, p, "192.0.2.1:0") })
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) { check(t, p, "192.0.2.1:0") })
 	})
 	t.Run("TCP", func(t *testing.T) {
 		leakcheck.Check(t)

@@ -156,7 +156,7 @@ func TestEndOfAStreamRaisesAnEvent(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				if tt.end == nil {
 					src, dst := p.A.Register(t, make([]byte, size), 0), p.B.Register(t, make([]byte, size), everyRight)
 					p.A.Send(t, rnic.SendWR{Op: rnic.OpWrite, SGL: []rnic.SGE{src.SGE(0, size)}, Remote: dst.Remote(0)})

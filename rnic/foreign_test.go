@@ -31,7 +31,7 @@ func mapping(t *testing.T, n, prot int) []byte {
 
 func TestMemoryThatGoDoesNotOwnIsRegisteredByAddress(t *testing.T) {
 	mem := mapping(t, 8*unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE)
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mr, err := p.B.PD.RegisterMemory(rnic.Memory{Pointer: unsafe.Pointer(&mem[3]), Length: len(mem) - 3}, everyRight, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestRegistrationVerifiesTheRightToTheBuffer(t *testing.T) {
 		{"half of the address space", at(mem, 4*page), math.MaxInt, 0, "memcheck"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				m := rnic.Memory{Pointer: tt.pointer, Length: tt.length}
 				mr, err := p.A.PD.RegisterMemory(m, tt.access, nil)
 				if tt.words != "" {

@@ -251,7 +251,7 @@ func testStartupsAreBounded(t *testing.T) {
 // After a busy life, all is given back: object by object, or by the device.
 func testAllIsGivenBack(t *testing.T) {
 	var devices []*rnic.Device
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		for _, s := range []*rnictest.Side{p.A, p.B} {
 			l := labOf(t, s)
 			devices = append(devices, s.Device)

@@ -47,7 +47,7 @@ func TestRegionCountsFromItsBase(t *testing.T) {
 		{"as high as can be", rnic.Memory{Slice: mem, Base: math.MaxUint64 - 100}, math.MaxUint64 - 100},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				clear(mem)
 				mr, err := p.B.PD.RegisterMemory(tt.m, everyRight, nil)
 				if err != nil {
@@ -139,7 +139,7 @@ func TestSGEThatCannotBeSaidIsRefused(t *testing.T) {
 }
 
 func TestRegionIsHeldByItsWindows(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mr := p.A.Register(t, make([]byte, 16), everyRight)
 		w := labOf(t, p.A).window(p.A.PD, rnic.Type1)
 		p.A.Send(t, rnic.SendWR{Op: rnic.OpBindWindow, Bind: rnic.Bind{MW: w, MR: mr, Addr: mr.Base(), Length: 8, Access: rnic.RemoteRead}})

@@ -25,7 +25,7 @@ type refusal struct {
 // "local catastrophic error" (draft-hilland-rddp-verbs §6.2.4, Figure 23).
 func (r *refusal) run(t *testing.T, status rnic.Status) {
 	t.Run(r.name, func(t *testing.T) {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			wr := r.make(labOf(t, p.A), p)
 			wr.ID, wr.Flags = 2, wr.Flags|rnic.FlagUnsignaled // an error completes all the same
 			p.B.Recv(t, receives(1, 2)...)
@@ -191,7 +191,7 @@ func TestLocalInvalidationIsRefused(t *testing.T) {
 // The STag of a region that is fast-registered again and again differs each
 // time, and the last one is dead.
 func TestFastRegistrationReplacesTheSTag(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mem := make([]byte, 64)
 		mr := labOf(t, p.B).allocated(p.B.PD)
 		open(t, p.A.QP)
@@ -218,7 +218,7 @@ func TestFastRegistrationReplacesTheSTag(t *testing.T) {
 // A type 1 window may be bound again while it is bound; a bind of no octets
 // unbinds it.
 func TestTypeOneWindowIsBoundAnew(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mem := pattern(128, 4)
 		mr := p.A.Register(t, mem, everyRight)
 		w := labOf(t, p.A).window(p.A.PD, rnic.Type1)
@@ -259,7 +259,7 @@ func TestTypeOneWindowIsBoundAnew(t *testing.T) {
 // The STag of a window is for the peer: it serves no SGE
 // (draft-hilland-rddp-verbs §7.10).
 func TestWindowServesNoSGE(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mr := p.A.Register(t, make([]byte, 16), everyRight)
 		w := labOf(t, p.A).window(p.A.PD, rnic.Type2)
 		p.A.Send(t, rnic.SendWR{Op: rnic.OpBindWindow, Bind: rnic.Bind{
@@ -277,7 +277,7 @@ func TestWindowServesNoSGE(t *testing.T) {
 // A request may use memory that one before it in the queue makes valid
 // (draft-hilland-rddp-verbs §8.2): it is checked in its turn.
 func TestRequestUsesARegionThatOneBeforeItRegisters(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		data := pattern(64, 2)
 		mr := labOf(t, p.A).allocated(p.A.PD)
 		target := make([]byte, 64)

@@ -193,10 +193,10 @@ func TestEveryOperationPassesBetweenTwoDevices(t *testing.T) {
 			t.Errorf("%d completions nobody asked for", n)
 		}
 	}
-	t.Run("memory", func(t *testing.T) { rnictest.Run(t, all) })
+	t.Run("memory", func(t *testing.T) { onBoth(t, all) })
 	t.Run("memory, short reads and writes", func(t *testing.T) {
 		f := rnictest.Faults{Seed: 5, ShortReads: true, ShortWrites: true}
-		rnictest.Run(t, all, rnictest.Options{AB: f, BA: f})
+		onBoth(t, all, rnictest.Options{AB: f, BA: f})
 	})
 	t.Run("TCP", func(t *testing.T) { all(t, overTCP(t, "127.0.0.1:0")) })
 	t.Run("TCP over IPv6", func(t *testing.T) { all(t, overTCP(t, "[::1]:0")) })

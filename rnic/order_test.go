@@ -29,7 +29,7 @@ func TestCompletionsFollowTheOrderSubmitted(t *testing.T) {
 	faults := rnictest.Faults{ShortReads: true, ShortWrites: true, Latency: time.Millisecond, Jitter: time.Millisecond}
 	for seed := range uint64(4) {
 		faults.Seed = seed
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			_, mem := words(1024)
 			target := p.B.Register(t, mem, everyRight)
@@ -87,7 +87,7 @@ func TestCompletionsFollowTheOrderSubmitted(t *testing.T) {
 
 // A request that asks for no completion gives its place up all the same.
 func TestUnsignaledRequestsLeaveNoCompletion(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{SendCQ: p.A.SendCQ, MaxSendWR: 4}), labOf(t, p.B).qp(p.B.PD, rnic.QPAttr{})
 		p.Link(t, a, b)
 		_, mem := words(1)
@@ -111,7 +111,7 @@ func TestUnsignaledRequestsLeaveNoCompletion(t *testing.T) {
 
 // Inline data are the queue's own as soon as the call returns.
 func TestInlineDataMayBeReusedAtOnce(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{SendCQ: p.A.SendCQ, MaxInline: rnic.MaxInline}), labOf(t, p.B).qp(p.B.PD, rnic.QPAttr{RecvCQ: p.B.RecvCQ})
 		mem, written := make([]byte, 3*rnic.MaxInline), make([]byte, rnic.MaxInline)
 		mr, target := p.B.Register(t, mem, rnic.LocalWrite), p.B.Register(t, written, everyRight)
@@ -164,6 +164,13 @@ func (r *tracer) options(side string, o rnictest.Options) rnictest.Options {
 	return o
 }
 
+// forget forgets what was seen: another run begins.
+func (r *tracer) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = nil
+}
+
 // messages returns what was seen, in order: "->" and "<-" with the message.
 func (r *tracer) messages() []string {
 	r.mu.Lock()
@@ -192,7 +199,8 @@ func TestReadFenceHoldsBackUntilReadsAreComplete(t *testing.T) {
 	} {
 		for _, fence := range []rnic.Flags{0, rnic.FlagReadFence, rnic.FlagLocalFence} {
 			r := new(tracer)
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+				r.forget()
 				_, mem := words(1)
 				target, sink := p.B.Register(t, mem, everyRight), p.A.Register(t, make([]byte, 8), rnic.LocalWrite)
 				p.B.Recv(t, receives(1, 1)...)
@@ -219,7 +227,7 @@ func TestReadFenceHoldsBackUntilReadsAreComplete(t *testing.T) {
 func TestLocalFenceHoldsBackUntilAllIsComplete(t *testing.T) {
 	latency := rnictest.Options{AB: rnictest.Faults{Latency: time.Second}, BA: rnictest.Faults{Latency: time.Second}}
 	for fence, held := range map[rnic.Flags]bool{0: false, rnic.FlagReadFence: true, rnic.FlagLocalFence: true} {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			target, sink := p.B.Register(t, make([]byte, 8), everyRight), p.A.Register(t, make([]byte, 8), rnic.LocalWrite)
 			other := p.A.Register(t, make([]byte, 8), 0)
 			p.A.Send(t,
@@ -241,7 +249,7 @@ func TestLocalFenceHoldsBackUntilAllIsComplete(t *testing.T) {
 	// A Write is complete when the LLP has it, which a Read Fence does not await.
 	small := rnictest.Options{AB: rnictest.Faults{Latency: time.Second}}
 	for fence, held := range map[rnic.Flags]bool{rnic.FlagReadFence: false, rnic.FlagLocalFence: true} {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			const size = simnetBuffer + 1000
 			target, local := p.B.Register(t, make([]byte, size), everyRight), p.A.Register(t, make([]byte, size), 0)
 			fill := rnic.SendWR{ID: 1, Op: rnic.OpWrite, SGL: []rnic.SGE{local.SGE(0, size)}, Remote: target.Remote(0)}
@@ -263,7 +271,7 @@ const simnetBuffer = simnet.DefaultBuffer
 // The Immediate Data of a Write come behind all of its octets.
 func TestImmediateDataFollowTheWrite(t *testing.T) {
 	faults := rnictest.Faults{Seed: 3, ShortReads: true, ShortWrites: true, Jitter: time.Millisecond}
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		const rounds, size = 20, 10_000
 		mem := make([]byte, rounds*size)
 		target := p.B.Register(t, mem, everyRight)

@@ -229,7 +229,7 @@ func TestQPAttributesAreChecked(t *testing.T) {
 // Requests may be posted before there is a stream, and wait for it
 // (draft-hilland-rddp-verbs §6.1.1).
 func TestRequestsPostedWhileIdleGoOutFirst(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{SendCQ: p.A.SendCQ}), labOf(t, p.B).qp(p.B.PD, rnic.QPAttr{RecvCQ: p.B.RecvCQ})
 		if err := b.PostRecv(receives(1, 3)...); err != nil {
 			t.Fatal(err)
@@ -249,7 +249,7 @@ func TestRequestsPostedWhileIdleGoOutFirst(t *testing.T) {
 func TestMemoryGivenUpAfterPostingIsALocalProtectionError(t *testing.T) {
 	t.Run("source", func(t *testing.T) {
 		for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite, rnic.OpWriteImmediate} {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{SendCQ: p.A.SendCQ}), labOf(t, p.B).qp(p.B.PD, rnic.QPAttr{})
 				mr := p.A.Register(t, make([]byte, 8), 0)
 				postSend(t, a, rnic.SendWR{ID: 1, Op: op, SGL: []rnic.SGE{mr.SGE(0, 8)}}, rnic.SendWR{ID: 2, Op: rnic.OpSend})
@@ -269,7 +269,7 @@ func TestMemoryGivenUpAfterPostingIsALocalProtectionError(t *testing.T) {
 		}
 	})
 	t.Run("receive", func(t *testing.T) {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			mr := p.B.Register(t, make([]byte, 8), rnic.LocalWrite)
 			p.B.Recv(t, rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, 8)}}, rnic.RecvWR{ID: 2})
 			if err := mr.Close(); err != nil {
@@ -289,7 +289,7 @@ func TestMemoryGivenUpAfterPostingIsALocalProtectionError(t *testing.T) {
 		// The Read is on its way when its sink goes: the Response finds no place.
 		slow := rnictest.Options{BA: rnictest.Faults{Latency: time.Second}}
 		for _, op := range []rnic.Opcode{rnic.OpRead, rnic.OpFetchAdd} {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				words := make([]uint64, 1)
 				target := p.B.Register(t, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8), everyRight)
 				mr := p.A.Register(t, make([]byte, 8), rnic.LocalWrite)

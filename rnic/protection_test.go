@@ -101,7 +101,7 @@ func (v *target) try(t *testing.T, p *rnictest.Pair, with trespass) {
 func (v *target) run(t *testing.T) {
 	for _, with := range v.tries {
 		t.Run(v.name+with.op.String(), func(t *testing.T) {
-			rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				v.try(t, p, with)
 				if v.after != nil {
 					v.after(t)
@@ -211,7 +211,7 @@ func TestPeerCannotExceedWhatAnSTagAllows(t *testing.T) {
 		}
 	})
 	t.Run("atomic that is not aligned", func(t *testing.T) {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			words := make([]uint64, 4)
 			mr := p.B.Register(t, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 32), everyRight)
 			p.A.Send(t, rnic.SendWR{Op: rnic.OpFetchAdd, Remote: mr.Remote(4), Atomic: rnic.Atomic{Add: 1}})
@@ -244,7 +244,7 @@ func TestPeerCannotExceedWhatAnSTagAllows(t *testing.T) {
 // What was opened for one stream does not serve the next one of the same queue
 // pair.
 func testSTagOfAnEarlierStream(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mem := make([]byte, 64)
 		mr := labOf(t, p.B).scoped(p.B.QP, mem, 0, p.B.QP)
 		writeAndReadBack(t, p, mr, 0, pattern(32, 1))

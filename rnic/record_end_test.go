@@ -70,6 +70,7 @@ func TestRecordingShowsHowAStreamEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var file bytes.Buffer
 			inWorld(t, func(w *world) {
+				file.Reset()
 				s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Record = &file })
 				h := w.peerOf(s, rnic.ConnParam{})
 				s.Recv(w, receives(1, 3)...)

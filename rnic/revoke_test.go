@@ -106,7 +106,7 @@ func TestRegionIsUntouchedAfterDeregistration(t *testing.T) {
 // The peer's Send with Invalidate revokes as well: when the receive has
 // completed, nothing of what other streams of the peer write arrives.
 func TestRegionIsUntouchedAfterThePeerInvalidatesIt(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mem := make([]byte, 100_000)
 		mr := labOf(t, p.B).scoped(p.B.QP, mem, 0, p.B.QP)
 		ones, twos := p.A.Register(t, bytes.Repeat([]byte{1}, len(mem)), 0), p.A.Register(t, bytes.Repeat([]byte{2}, len(mem)), 0)

@@ -56,7 +56,7 @@ func (b *scattered) joined(t *testing.T) []byte {
 func TestSendGathersAndReceiveScatters(t *testing.T) {
 	wide := rnictest.Options{QP: func(_ string, attr *rnic.QPAttr) { attr.MaxSGE = rnic.MaxSGE }}
 	for seed := range uint64(20) {
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			n := 1 + rng.IntN(9000)
 			data := pattern(n, byte(seed))
@@ -83,7 +83,8 @@ func TestRDMAWriteGathersIntoOneTaggedBuffer(t *testing.T) {
 	wide := rnictest.Options{QP: func(_ string, attr *rnic.QPAttr) { attr.MaxSGE = rnic.MaxSGE }}
 	for seed := range uint64(20) {
 		r := new(tracer)
-		rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+			r.forget()
 			rng := rand.New(rand.NewPCG(seed, 3))
 			n := 1 + rng.IntN(9000)
 			data := pattern(n, byte(seed))
@@ -107,7 +108,7 @@ func TestRDMAWriteGathersIntoOneTaggedBuffer(t *testing.T) {
 // A message of no octets touches no memory and no STag
 // (draft-hilland-rddp-verbs §7.10.6.2).
 func TestEmptyRequestsUseNoMemory(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		nowhere := rnic.Remote{STag: 0xDEAD_BEEF, TO: 1 << 63}
 		none := []rnic.SGE{{Addr: 5, LKey: 0x1234_5678}}
 		p.B.Recv(t, receives(1, 2)...)

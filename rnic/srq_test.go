@@ -41,7 +41,7 @@ func fill(t testing.TB, s *rnic.SRQ, wrs ...rnic.RecvWR) {
 }
 
 func TestManyQueuePairsShareAReceiveQueue(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		const qps, each, size = 4, 5, 32
 		l := labOf(t, p.B)
 		srq := l.srq(p.B.PD, rnic.SRQAttr{})
@@ -144,7 +144,7 @@ func TestSRQRefusesWhatItCannotTake(t *testing.T) {
 
 // draft-hilland-rddp-verbs §6.3.5: the limit event is one-shot.
 func TestSRQLimitEventComesOnceUntilItIsArmedAgain(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{Limit: 3})
 		from, _ := shared(t, p, srq, 2)
 		fill(t, srq, receives(1, 6)...)
@@ -192,7 +192,7 @@ func TestSRQLimitEventComesOnceUntilItIsArmedAgain(t *testing.T) {
 // "MUST be able to detect if the Remote Peer is attempting to consume more than
 // its fair share of resources": RFC 5040 §8.1.2 rule 8.
 func TestSRQDetectsAPeerTakingMoreThanItsShare(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		const share = 3
 		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{PerQP: share})
 		from, to := shared(t, p, srq, 2)
@@ -242,7 +242,7 @@ func TestSRQDetectsAPeerTakingMoreThanItsShare(t *testing.T) {
 // A queue pair that ends leaves the receives to the others
 // (draft-hilland-rddp-verbs §6.3.6).
 func TestReceivesOfAnSRQSurviveItsQueuePairs(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
 		from, to := shared(t, p, srq, 3)
 		fill(t, srq, receives(1, 4)...)
@@ -265,7 +265,7 @@ func TestReceivesOfAnSRQSurviveItsQueuePairs(t *testing.T) {
 // flushed; the others stay.
 func TestBegunReceiveOfAnSRQIsFlushed(t *testing.T) {
 	stall := rnictest.Options{AB: rnictest.Faults{StallAt: 20_000}}
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
 		from, to := shared(t, p, srq, 1)
 		mem := make([]byte, 40_000)
@@ -294,7 +294,7 @@ func TestBegunReceiveOfAnSRQIsFlushed(t *testing.T) {
 // draft-hilland-rddp-verbs §6.3.5: a message that finds no receive ends its
 // stream, and no other one.
 func TestEmptySRQEndsTheStreamThatNeedsAReceive(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
 		from, to := shared(t, p, srq, 2)
 		fill(t, srq, receives(1, 1)...)
@@ -315,7 +315,7 @@ func TestEmptySRQEndsTheStreamThatNeedsAReceive(t *testing.T) {
 // A receive of an SRQ whose completion finds no place does not count against the
 // share of its queue pair for ever.
 func TestShareOfAnSRQSurvivesAnOverflow(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		l := labOf(t, p.B)
 		srq := l.srq(p.B.PD, rnic.SRQAttr{PerQP: 2})
 		small := l.cq(rnic.CQAttr{Entries: 1})

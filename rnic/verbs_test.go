@@ -9,7 +9,7 @@ import (
 )
 
 func TestSendArrives(t *testing.T) {
-	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		data := bytes.Repeat([]byte("urnic!"), 1000)
 		buf := make([]byte, 8000)
 		src, dst := p.A.Register(t, data, 0), p.B.Register(t, buf, rnic.LocalWrite)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"urnic/internal/simnet"
 	"urnic/pd"
@@ -21,10 +22,31 @@ type world struct {
 	simnet.Network
 }
 
-// inWorld runs f in a bubble.
+// inWorld runs f in a bubble: over a network that can only be waited at, and over
+// one that can be polled, where a program that waits receives for itself.
 func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(&world{TB: t}) })
+	for _, polls := range []bool{false, true} {
+		t.Run(networks[polls], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(&world{TB: t, Network: simnet.Network{Polls: polls}}) })
+		})
+	}
+}
+
+// networks are the names of the kinds of network, by whether they can be polled.
+var networks = map[bool]string{false: "waits", true: "polls"}
+
+// onBoth is rnictest.Run over a network of either kind.
+func onBoth(t *testing.T, f func(t *testing.T, p *rnictest.Pair), options ...rnictest.Options) {
+	t.Helper()
+	for _, polls := range []bool{false, true} {
+		var o rnictest.Options
+		if len(options) > 0 {
+			o = options[0]
+		}
+		o.Polls = polls
+		t.Run(networks[polls], func(t *testing.T) { rnictest.Run(t, f, o) })
+	}
 }
 
 // side opens a device with one of everything.
@@ -158,10 +180,18 @@ func wantEvents(t testing.TB, d *rnic.Device, want ...rnic.EventType) {
 	}
 }
 
+// unattended is longer than a link is without a receiver after its program has
+// stayed away.
+const unattended = time.Millisecond
+
 // wantState checks the state of a queue pair once all has come to rest.
 func wantState(t testing.TB, q *rnic.QP, want rnic.State) {
 	t.Helper()
 	synctest.Wait()
+	if q.State() != want { // nobody may have received yet
+		time.Sleep(unattended)
+		synctest.Wait()
+	}
 	if got := q.State(); got != want {
 		t.Errorf("the queue pair is in state %v (%v); want %v", got, q.Err(), want)
 	}

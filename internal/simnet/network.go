@@ -14,6 +14,9 @@ import (
 type Network struct {
 	// Options, if set, is asked for each connection, by its number from 0.
 	Options func(n int) Options
+	// Polls makes all connections say that they can be polled, whatever their
+	// Options say.
+	Polls bool
 
 	mu        sync.Mutex
 	listeners map[string]*listener
@@ -76,6 +79,7 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	if n.Options != nil {
 		o = n.Options(number)
 	}
+	o.Polls = o.Polls || n.Polls
 	a, b := pipe(o, addr(1, 49152+number%(1<<14)), l.addr)
 	select {
 	case l.queue <- b:
