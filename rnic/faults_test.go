@@ -137,9 +137,19 @@ func (d *dialogue) wait(cq *rnic.CQ, id uint64) (rnic.WC, error) {
 	return wcs[0], nil
 }
 
-// runWithFault runs the dialogue with a fault, and reports whether it came to
-// its end undisturbed.
+// runWithFault runs the dialogue with a fault, over a network that can be polled
+// and one that can't, and reports whether it came to its end undisturbed.
 func runWithFault(t *testing.T, what string, f rnictest.Options) (undisturbed bool) {
+	t.Helper()
+	undisturbed = runOnce(t, what, f)
+	f.Polls = true
+	if polled := runOnce(t, what+", polled", f); polled != undisturbed {
+		t.Errorf("%s: undisturbed: %v, polled: %v", what, undisturbed, polled)
+	}
+	return undisturbed
+}
+
+func runOnce(t *testing.T, what string, f rnictest.Options) (undisturbed bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

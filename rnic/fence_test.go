@@ -144,9 +144,16 @@ func TestReadThatWasFlushedDoesNotShutTheFenceOfTheNextStream(t *testing.T) {
 // A fenced Send carries what the atomic before it has found, whoever transmits
 // while the response comes in.
 func TestFencedSendCarriesTheResultOfAnAtomic(t *testing.T) {
-	leakcheck.Check(t)
+	for polls, name := range networks {
+		t.Run(name, func(t *testing.T) {
+			leakcheck.Check(t)
+			fencedSends(t, rnictest.Connect(t, rnictest.Options{Polls: polls}))
+		})
+	}
+}
+
+func fencedSends(t *testing.T, p *rnictest.Pair) {
 	const rounds = 2000
-	p := rnictest.Connect(t)
 	_, counter := words(1)
 	target := p.B.Register(t, counter, everyRight)
 	found, arrived := make([]byte, 8), make([]byte, 8)

@@ -103,7 +103,9 @@ func waitings() []waiting {
 func TestPostingAndPollingHandMemoryOver(t *testing.T) {
 	for _, w := range waitings() {
 		t.Run(w.name, func(t *testing.T) {
-			t.Run("memory", func(t *testing.T) { handOver(t, rnictest.Connect(t), w) })
+			for polls, name := range networks {
+				t.Run("memory, "+name, func(t *testing.T) { handOver(t, rnictest.Connect(t, rnictest.Options{Polls: polls}), w) })
+			}
 			t.Run("TCP", func(t *testing.T) { handOver(t, overTCP(t, "127.0.0.1:0"), w) })
 		})
 	}

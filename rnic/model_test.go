@@ -162,7 +162,7 @@ func newRun(t *testing.T, seed uint64) *run {
 		}
 	}
 	r.net = &simnet.Network{Options: func(int) simnet.Options {
-		return simnet.Options{AB: f(), BA: f(), Buffer: 100 << r.rng.IntN(12), MSS: 128 << r.rng.IntN(6)}
+		return simnet.Options{AB: f(), BA: f(), Buffer: 100 << r.rng.IntN(12), MSS: 128 << r.rng.IntN(6), Polls: seed%2 > 0}
 	}}
 	first := [2]*rnictest.Side{openSide(t, r.net), openSide(t, r.net)}
 	var err error

@@ -54,12 +54,18 @@ func TestRandomFaultsAreOfAllKinds(t *testing.T) {
 // Whatever the network does, nothing hangs, all requests complete, what has
 // arrived is what was sent, and everything is given back.
 func TestNothingIsLostOverARandomlyFaultyNetwork(t *testing.T) {
+	for _, polls := range []bool{false, true} {
+		t.Run(fmt.Sprintf("polls=%v", polls), func(t *testing.T) { nothingIsLost(t, polls) })
+	}
+}
+
+func nothingIsLost(t *testing.T, polls bool) {
 	connected, undisturbed := 0, 0
 	const seeds = 300
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			o := rnictest.Options{AB: rnictest.RandomFaults(2 * seed), BA: rnictest.RandomFaults(2*seed + 1)}
+			o := rnictest.Options{AB: rnictest.RandomFaults(2 * seed), BA: rnictest.RandomFaults(2*seed + 1), Polls: polls}
 			fault := func(format string, args ...any) {
 				t.Helper()
 				t.Errorf("seed %d: %s; A to B: %+v; B to A: %+v", seed, fmt.Sprintf(format, args...), o.AB, o.BA)
