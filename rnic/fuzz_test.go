@@ -230,7 +230,7 @@ func fuzzLiveQP(t *testing.T, data []byte) {
 		return
 	}
 	mode, data := data[0], data[1:]
-	network := &simnet.Network{Polls: len(data)%2 > 0}
+	network := &simnet.Network{Polls: len(data)%2 > 0} // who receives must not matter
 	p := newPrey(t, network)
 	conn, framer, done := p.start(network, mode)
 	if mode&fuzzRaw != 0 {
