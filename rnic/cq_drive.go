@@ -23,7 +23,7 @@ type driving struct {
 	sleeper *link                   // somebody in Wait receives for it, and is to be interrupted; under the queue's mu
 
 	vain  atomic.Uint32 // polls in vain in a row
-	since atomic.Int64  // the first of them, or the last look, in ns
+	since atomic.Int64  // the first of each spinPolls of them, in ns
 }
 
 // attach adds a link that completes here.
@@ -63,12 +63,13 @@ func (d *driving) only() *link {
 
 // spins notes a poll in vain, and reports whether the program does little else.
 func (d *driving) spins() bool {
-	n := d.vain.Add(1)
-	if n%spinPolls > 1 {
-		return false
+	switch d.vain.Add(1) % spinPolls {
+	case 1:
+		d.since.Store(time.Now().UnixNano())
+	case 0:
+		return time.Now().UnixNano()-d.since.Load() < int64(away)
 	}
-	now := time.Now().UnixNano()
-	return now-d.since.Swap(now) < int64(away) && n > 1
+	return false
 }
 
 // progress receives what has come for some of the queue's links, without

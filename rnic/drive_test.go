@@ -182,6 +182,19 @@ func TestWhoPollsReceivesItself(t *testing.T) {
 	}, w.options("B", polled))
 }
 
+// A program that polls now and then does not get the role: its peer would be
+// served in between only after a while.
+func TestWhoPollsSeldomIsNotGivenTheRole(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		var wcs [1]rnic.WC
+		for range 200 {
+			p.B.RecvCQ.Poll(wcs[:])
+			time.Sleep(50 * time.Microsecond)
+			wantReceiver(t, p.B.QP, "goroutine")
+		}
+	}, polled)
+}
+
 // An RNIC works while its program does something else.
 func TestPeerIsServedWhileTheProgramStaysAway(t *testing.T) {
 	ways := map[string]func(t *testing.T, p *rnictest.Pair){
