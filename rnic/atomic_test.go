@@ -68,9 +68,18 @@ func TestFetchAddAndCmpSwapChangePeerMemory(t *testing.T) {
 // No atomic of any stream comes between the read and the write of another one
 // (RFC 7306 §5.3), nor does one of this machine that uses package sync/atomic.
 func TestAtomicsOfManyStreamsAreAtomic(t *testing.T) {
-	leakcheck.Check(t)
-	const streams, each = 6, 300
-	p := overTCP(t, "127.0.0.1:0")
+	t.Run("TCP", func(t *testing.T) {
+		leakcheck.Check(t)
+		atomicsOfManyStreams(t, overTCP(t, "127.0.0.1:0"), 300)
+	})
+	t.Run("TCP in pieces", func(t *testing.T) {
+		leakcheck.Check(t)
+		atomicsOfManyStreams(t, inPieces(t, 1), 100)
+	})
+}
+
+func atomicsOfManyStreams(t *testing.T, p *rnictest.Pair, each int) {
+	const streams = 6
 	w, mem := words(4)
 	target := p.B.Register(t, mem, everyRight)
 	var mu sync.Mutex
@@ -146,7 +155,7 @@ func TestAtomicsOfManyStreamsAreAtomic(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if got := atomic.LoadUint64(&w[0]); got != (streams+1)*each || len(seen) != (streams+1)*each {
+	if got := atomic.LoadUint64(&w[0]); got != uint64((streams+1)*each) || len(seen) != (streams+1)*each {
 		t.Errorf("the sum is %d, of %d operations", got, len(seen))
 	}
 	if got := atomic.LoadUint64(&w[1]); got != uint64(swaps) || swaps != streams/2*each {

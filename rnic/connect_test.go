@@ -134,7 +134,7 @@ func TestConnectOverIPv4AndIPv6(t *testing.T) {
 			}
 		})
 	}
-	s := tcpSide(t, "A")
+	s := tcpSide(t, "A", nil)
 	if err := s.QP.Connect(context.Background(), "127.0.0.1:1", rnic.ConnParam{}); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a port where nobody listens: %v", err)
 	}

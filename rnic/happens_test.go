@@ -107,6 +107,7 @@ func TestPostingAndPollingHandMemoryOver(t *testing.T) {
 				t.Run("memory, "+name, func(t *testing.T) { handOver(t, rnictest.Connect(t, rnictest.Options{Polls: polls}), w) })
 			}
 			t.Run("TCP", func(t *testing.T) { handOver(t, overTCP(t, "127.0.0.1:0"), w) })
+			t.Run("TCP in pieces", func(t *testing.T) { handOver(t, inPieces(t, 2), w) })
 		})
 	}
 }

@@ -207,6 +207,16 @@ func TestSmallQueuesCarryThousandsOfRequests(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("TCP in pieces", func(t *testing.T) {
+		leakcheck.Check(t)
+		for seed := range uint64(2) {
+			p := inPieces(t, seed)
+			runLoad(t, p.A, p.B, 100, 20_000)
+			if err := p.A.QP.Disconnect(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 func TestManyQueuePairsUnderLoadAtOnce(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"urnic/internal/cutnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -200,12 +201,35 @@ func TestEveryOperationPassesBetweenTwoDevices(t *testing.T) {
 	})
 	t.Run("TCP", func(t *testing.T) { all(t, overTCP(t, "127.0.0.1:0")) })
 	t.Run("TCP over IPv6", func(t *testing.T) { all(t, overTCP(t, "[::1]:0")) })
+	t.Run("TCP in pieces", func(t *testing.T) {
+		for seed := range uint64(3) {
+			all(t, inPieces(t, seed))
+		}
+	})
 }
 
 // overTCP connects two devices over loopback.
 func overTCP(t testing.TB, address string) *rnictest.Pair {
 	t.Helper()
-	p := &rnictest.Pair{A: tcpSide(t, "A"), B: tcpSide(t, "B")}
+	return overLoopback(t, nil, address)
+}
+
+// inPieces connects two devices over loopback, where each read and write of
+// either does less than it was asked for.
+func inPieces(t testing.TB, seed uint64) *rnictest.Pair {
+	t.Helper()
+	n := &cutnet.Network{Seed: seed}
+	t.Cleanup(func() {
+		if r, w := n.Cut(); r+w == 0 {
+			t.Error("no read and no write was cut")
+		}
+	})
+	return overLoopback(t, n, "127.0.0.1:0")
+}
+
+func overLoopback(t testing.TB, network rnic.Network, address string) *rnictest.Pair {
+	t.Helper()
+	p := &rnictest.Pair{A: tcpSide(t, "A", network), B: tcpSide(t, "B", network)}
 	l, err := p.B.Device.Listen(context.Background(), address)
 	if err != nil {
 		t.Fatal(err)
@@ -227,9 +251,9 @@ func overTCP(t testing.TB, address string) *rnictest.Pair {
 	return p
 }
 
-func tcpSide(t testing.TB, name string) *rnictest.Side {
+func tcpSide(t testing.TB, name string, network rnic.Network) *rnictest.Side {
 	t.Helper()
-	d, err := rnic.Open(rnic.Config{Name: name})
+	d, err := rnic.Open(rnic.Config{Name: name, Network: network})
 	if err != nil {
 		t.Fatal(err)
 	}

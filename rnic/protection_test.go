@@ -76,7 +76,11 @@ func (v *target) try(t *testing.T, p *rnictest.Pair, with trespass) {
 	} else if access == nil && !errors.As(ev.Err, new(*stag.RegisterError)) {
 		t.Errorf("the error of B does not say which check failed: %v", ev.Err)
 	}
-	synctest.Wait()
+	for _, s := range []*rnictest.Side{p.A, p.B} { // waits for the end, if it is not there yet
+		if err := s.QP.Disconnect(t.Context()); err == nil {
+			t.Errorf("the stream of %s has ended gracefully", s.Name)
+		}
+	}
 	if a, b := p.A.QP.State(), p.B.QP.State(); a != rnic.Error || b != rnic.Error {
 		t.Errorf("states %v and %v", a, b)
 	}
@@ -103,6 +107,12 @@ func (v *target) run(t *testing.T) {
 		t.Run(v.name+with.op.String(), func(t *testing.T) {
 			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				v.try(t, p, with)
+				if v.after != nil {
+					v.after(t)
+				}
+			})
+			t.Run("TCP in pieces", func(t *testing.T) {
+				v.try(t, inPieces(t, uint64(with.op)), with)
 				if v.after != nil {
 					v.after(t)
 				}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -43,10 +44,14 @@ func TestRegionIsUntouchedAfterDeregistration(t *testing.T) {
 		}},
 		{"reset of the connection", func(_ *testing.T, q *rnic.QP, _ *rnic.MR, _ *rnic.CQ) { q.Abort() }},
 	}
-	for _, way := range ways {
-		t.Run(way.name, func(t *testing.T) {
+	for i := range 2 * len(ways) {
+		way, pieces := ways[i/2], i%2 > 0
+		t.Run(fmt.Sprintf("%s, in pieces %v", way.name, pieces), func(t *testing.T) {
 			leakcheck.Check(t)
 			p := overTCP(t, "127.0.0.1:0")
+			if pieces {
+				p = inPieces(t, uint64(i))
+			}
 			src := make([][]byte, 2)
 			var from [2]*rnic.MR
 			for i := range src {

@@ -39,7 +39,7 @@ func TestTerminateReachesAPeerThatStillSends(t *testing.T) {
 	t.Run("TCP", func(t *testing.T) {
 		leakcheck.Check(t)
 		for range 10 {
-			s := tcpSide(t, "B")
+			s := tcpSide(t, "B", nil)
 			h := peerOverTCP(t, s)
 			h.write(h.fpdu(sendSeg("")))
 			captured := h.last
