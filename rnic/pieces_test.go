@@ -227,8 +227,10 @@ func TestCompletionsFollowTheOrderSubmittedOverTCPInPieces(t *testing.T) {
 		p := inPieces(t, seed)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		_, mem := words(1024)
-		target := p.B.Register(t, mem, everyRight)
-		local := p.A.Register(t, make([]byte, 8192), everyRight)
+		// Nothing is read that is written at the same time.
+		word := p.B.Register(t, mem, everyRight)
+		target, source := p.B.Register(t, make([]byte, 8192), everyRight), p.B.Register(t, make([]byte, 8192), everyRight)
+		local, sink := p.A.Register(t, make([]byte, 8192), 0), p.A.Register(t, make([]byte, 8192), rnic.LocalWrite)
 		buf := p.B.Register(t, make([]byte, 3000), rnic.LocalWrite)
 		id := uint64(0)
 		for range rounds {
@@ -242,7 +244,9 @@ func TestCompletionsFollowTheOrderSubmittedOverTCPInPieces(t *testing.T) {
 				case rnic.OpImmediate:
 					wr.SGL = nil
 				case rnic.OpFetchAdd, rnic.OpCmpSwap:
-					wr.SGL, wr.Remote = nil, target.Remote(8*rng.IntN(500))
+					wr.SGL, wr.Remote = nil, word.Remote(8*rng.IntN(500))
+				case rnic.OpRead:
+					wr.SGL, wr.Remote = []rnic.SGE{sink.SGE(rng.IntN(4000), length)}, source.Remote(rng.IntN(4000))
 				}
 				switch wr.Op {
 				case rnic.OpSend, rnic.OpImmediate, rnic.OpWriteImmediate:
