@@ -6,10 +6,11 @@ TOOL    := $(GO) tool -modfile=internal/tools/go.mod
 LAYERS  := mpa ddp rdmap stag pd rnic
 FUZZTIME ?= 30s
 BENCHTIME ?= 300ms
+PEERSFLAGS ?=
 
 .PHONY: help
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build urnic into bin/
@@ -23,10 +24,12 @@ demo: build ## two RNICs in one process exercise every verb and print the ladder
 .PHONY: test
 test: ## run the tests
 	$(GO) test $(TESTFLAGS) ./...
+	$(GO) -C internal/tools test $(TESTFLAGS) ./...
 
 .PHONY: race
 race: ## run the tests under the race detector
 	$(GO) test -race $(TESTFLAGS) ./...
+	$(GO) -C internal/tools test -race $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME (30s)
@@ -36,8 +39,11 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 lint: ## format, vet, lint, and check go.mod and what is generated
 	@diff=$$($(TOOL) golangci-lint fmt --diff) && test -z "$$diff" || { echo "$$diff"; echo "not formatted: golangci-lint fmt"; exit 1; }
 	$(GO) vet ./...
+	$(GO) -C internal/tools vet ./...
 	$(TOOL) golangci-lint run
+	$(GO) -C internal/tools tool golangci-lint run
 	$(GO) fix -diff ./...
+	$(GO) -C internal/tools fix -diff ./...
 	$(GO) mod tidy -diff
 	$(GO) -C internal/tools mod tidy -diff
 	$(GO) -C internal/crc32c/gen mod tidy -diff
@@ -61,6 +67,11 @@ cover: ## check that each protocol package is covered to 85 %
 .PHONY: bench
 bench: ## run each benchmark for BENCHTIME (300ms): two minutes in all
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
+
+.PHONY: bench-peers
+bench-peers: build ## measure urnic beside libfabric, UCX and iperf3; write docs/performance.md (PEERSFLAGS)
+	$(GO) -C internal/tools build -o ../../bin/benchpeers ./benchpeers
+	bin/benchpeers $(PEERSFLAGS)
 
 .PHONY: interop
 interop: build ## run against Linux siw in a guest (QEMU; see internal/interop/lab)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// A contest is one command of one program, which each round runs once.
+type contest struct {
+	name string // by which rows and --only name it
+	by   *program
+
+	// argv is the command of ours, or the client's of a peer, without the binary.
+	argv func(at setting) []string
+	// server is the server's command of a peer; nil for ours, which has both
+	// sides in one process.
+	server func(at setting) []string
+	env    []string
+
+	// first is how many iterations a trial has, from which follows how many a run
+	// needs; 0 for programs that are told a time.
+	first int
+	parse func(out []byte, at setting) ([]reading, error)
+}
+
+// A setting is what differs from run to run.
+type setting struct {
+	duration   time.Duration
+	iterations int
+	port       int
+}
+
+// commands returns what the contest starts: a server, if it has one, and the
+// client.
+func (c *contest) commands(at setting) (server *command, client command) {
+	client = command{c.env, append([]string{c.by.binary}, c.argv(at)...)}
+	if c.server != nil {
+		server = &command{c.env, append([]string{c.by.binary}, c.server(at)...)}
+	}
+	return server, client
+}
+
+// run runs the contest once.
+func (c *contest) run(ctx context.Context, at setting) ([]reading, error) {
+	limit := time.Minute + 10*at.duration
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not ended after %v", limit))
+	defer cancel()
+	if c.server == nil {
+		_, client := c.commands(at)
+		out, err := client.run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return c.parse(out, at)
+	}
+	var err error
+	if at.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	server, client := c.commands(at)
+	out, err := runPair(ctx, *server, client, at.port)
+	if err != nil {
+		return nil, err
+	}
+	return c.parse(out, at)
+}
+
+// calibrate returns how many iterations last for a duration, from trials with
+// few of them and then with more: at least as many as the first trial had, for
+// a trial may have had a bad moment. Programs that are told a time need none.
+func (c *contest) calibrate(ctx context.Context, duration time.Duration) (int, error) {
+	at := setting{duration: duration, iterations: c.first}
+	for range 2 {
+		if c.first == 0 {
+			break
+		}
+		got, err := c.run(ctx, at)
+		if err != nil {
+			return c.first, err
+		}
+		at.iterations = max(c.first, iterationsFor(at.iterations, got[0].Seconds, duration))
+	}
+	return at.iterations, nil
+}
+
+// iterationsFor returns how many iterations take a duration, if n took so many
+// seconds: a number of two digits and zeros.
+func iterationsFor(n int, seconds float64, duration time.Duration) int {
+	if seconds <= 0 {
+		return n
+	}
+	want := float64(n) * duration.Seconds() / seconds
+	unit := math.Pow(10, max(0, math.Floor(math.Log10(want))-1))
+	return max(10, int(math.Round(want/unit)*unit))
+}
+
+// warmUp is how many iterations go before those that count.
+func warmUp(iterations int) string { return strconv.Itoa(max(1, iterations/20)) }

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The contests, in the order of a round: what is compared stands together.
+var contests = []*contest{
+	perf("urnic write 1M, CRC off", "--op write --test bw --size 1048576 --depth 16 --crc off --baseline --baseline-best"),
+	ucxTest("UCX tag_bw 1M", "tag_bw", 1<<20, 500),
+	iperfTest("iperf3 1M", 1<<20),
+
+	perf("urnic write 1M", "--op write --test bw --size 1048576 --depth 16 --crc on --baseline --baseline-best"),
+	ucxTest("UCX ucp_put_bw 1M", "ucp_put_bw", 1<<20, 200),
+
+	perf("urnic write 64K", "--op write --test bw --size 65536 --depth 16 --crc on --baseline"),
+
+	perf("urnic read 1M", "--op read --test bw --size 1048576 --depth 16 --crc on --baseline --baseline-best"),
+	ucxTest("UCX ucp_get 1M", "ucp_get", 1<<20, 100),
+
+	perf("urnic send 64 ping-pong, event", "--op send --test lat --size 64 --poll event --crc on --baseline"),
+	perf("urnic send 64 ping-pong, busy", "--op send --test lat --size 64 --poll busy --crc on --baseline"),
+	pingPongTest("libfabric ping-pong 64", 64, 5000),
+	ucxTest("UCX tag_lat 64", "tag_lat", 64, 5000),
+
+	perf("urnic write 64", "--op write --test rate --size 64 --depth 256 --crc on"),
+	ucxTest("UCX tag_bw 64", "tag_bw", 64, 50_000),
+	perf("urnic send 64", "--op send --test rate --size 64 --depth 256 --crc on"),
+	perf("urnic read 64", "--op read --test rate --size 64 --depth 256 --crc on"),
+
+	perf("urnic send 1M ping-pong, busy", "--op send --test lat --size 1048576 --poll busy --crc on"),
+	pingPongTest("libfabric ping-pong 1M", 1<<20, 200),
+
+	perf("urnic 1 and 64 QPs", "--op write --test scale --size 65536 --depth 16 --qps 1,64 --crc on"),
+	perf("urnic idle QPs", "--test scale --size 64 --depth 1 --iters 1 --qps "+strconv.Itoa(idleQPs(openFiles()))),
+	perf("urnic connections", "--test connect --baseline"),
+}
+
+// perf is a contest of urnic's own, which is told a time unless the flags say
+// how much it does.
+func perf(name, flags string) *contest {
+	return &contest{
+		name: name, by: urnic,
+		argv: func(at setting) []string {
+			argv := append([]string{"perf", "local"}, strings.Fields(flags)...)
+			if !slices.Contains(argv, "--iters") {
+				argv = append(argv, "--duration", at.duration.String())
+			}
+			return append(argv, "--rounds", "1", "--json")
+		},
+		parse: func(out []byte, _ setting) ([]reading, error) { return parsePerf(out) },
+	}
+}
+
+// ucxTest is a test of ucx_perftest over TCP on loopback and nothing else: it
+// would use shared memory.
+func ucxTest(name, test string, size, first int) *contest {
+	return &contest{
+		name: name, by: ucx, first: first,
+		env:    []string{"UCX_TLS=tcp", "UCX_NET_DEVICES=lo"},
+		server: func(at setting) []string { return []string{"-p", strconv.Itoa(at.port)} },
+		argv: func(at setting) []string {
+			return []string{
+				"127.0.0.1", "-p", strconv.Itoa(at.port), "-t", test, "-s", strconv.Itoa(size),
+				"-n", strconv.Itoa(at.iterations), "-w", warmUp(at.iterations), "-f", "-v",
+			}
+		},
+		parse: one(func(out []byte, _ setting) (reading, error) { return parseUCX(out, strings.HasSuffix(test, "_lat")) }),
+	}
+}
+
+// pingPongTest is a ping-pong of fi_pingpong over connected endpoints of the
+// provider for TCP.
+func pingPongTest(name string, size, first int) *contest {
+	argv := func(at setting, more ...string) []string {
+		return append([]string{"-p", "tcp", "-e", "msg", "-S", strconv.Itoa(size), "-I", strconv.Itoa(at.iterations)}, more...)
+	}
+	return &contest{
+		name: name, by: libfabric, first: first,
+		server: func(at setting) []string { return argv(at, "-B", strconv.Itoa(at.port)) },
+		argv:   func(at setting) []string { return argv(at, "-P", strconv.Itoa(at.port), "127.0.0.1") },
+		parse:  one(func(out []byte, at setting) (reading, error) { return parsePingPong(out, at.iterations) }),
+	}
+}
+
+// iperfTest is one stream of iperf3 with calls of that size.
+func iperfTest(name string, size int) *contest {
+	return &contest{
+		name: name, by: iperf,
+		server: func(at setting) []string { return []string{"-s", "-1", "-p", strconv.Itoa(at.port)} },
+		argv: func(at setting) []string {
+			return []string{
+				"-c", "127.0.0.1", "-p", strconv.Itoa(at.port), "-l", strconv.Itoa(size),
+				"-t", fmt.Sprint(max(1, int(at.duration.Round(1e9).Seconds()))), "-J",
+			}
+		},
+		parse: one(func(out []byte, _ setting) (reading, error) { return parseIperf(out) }),
+	}
+}
+
+// one makes a list of what a parser returns.
+func one(parse func([]byte, setting) (reading, error)) func([]byte, setting) ([]reading, error) {
+	return func(out []byte, at setting) ([]reading, error) {
+		r, err := parse(out, at)
+		return []reading{r}, err
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"strings"
+	"text/template"
+)
+
+// The texts of the page. The figures come from the tally; prose.md.tmpl is
+// written by people.
+var (
+	//go:embed page.md.tmpl
+	pageText string
+	//go:embed prose.md.tmpl
+	proseText string
+)
+
+// A view is what the page's template sees.
+type view struct {
+	tally
+	Dir            string // of the plots and results, as the page links to it
+	Others         string // use of the processors by them
+	Goals, Besides []verdict
+	Failures       []string
+	Programs       []programView
+	Contests       []contestView
+}
+
+type programView struct{ Name, Version string }
+
+type contestView struct{ Name, Command string }
+
+// page writes the page of a tally whose other files are in dir.
+func (t tally) page(dir string) ([]byte, error) {
+	v := view{
+		tally: t, Dir: dir,
+		Goals: judgeAll(goals, t.Rounds), Besides: judgeAll(besides, t.Rounds),
+		Failures: failures(t.Rounds),
+	}
+	busy := spreadOf(t.Busy)
+	v.Others = percentText(busy.Min) + " … " + percentText(busy.Max)
+	for _, p := range peers {
+		version := t.Versions[p.name]
+		if why := t.Missing[p.name]; why != "" {
+			version = "**missing**: " + cell(why)
+		}
+		v.Programs = append(v.Programs, programView{p.name, version})
+	}
+	for _, c := range contests {
+		if command := t.Commands[c.name]; command != "" {
+			v.Contests = append(v.Contests, contestView{c.name, command})
+		}
+	}
+	for _, p := range t.Plots {
+		if p.Error != "" {
+			v.Failures = append(v.Failures, p.name()+": "+p.Error)
+		}
+	}
+	var out bytes.Buffer
+	tmpl, err := template.New("page").Funcs(template.FuncMap{"cell": cell, "shell": shell}).Parse(pageText)
+	if err == nil {
+		_, err = tmpl.New("prose").Parse(proseText)
+	}
+	if err == nil {
+		err = tmpl.Execute(&out, v)
+	}
+	return out.Bytes(), err
+}
+
+// cell makes a text fit a cell of a table or a line of a list.
+func cell(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, "|", `\|`)), " ")
+}
+
+// shell puts the prompt before each line.
+func shell(s string) string { return "$ " + strings.ReplaceAll(s, "\n", "\n$ ") }

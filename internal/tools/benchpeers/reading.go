@@ -1,0 +1,43 @@
+package main
+
+// A reading is what one run of a program says of itself. What the run does not
+// measure is zero.
+type reading struct {
+	Size                 int     `json:"size,omitempty"` // octets of a message
+	QPs                  int     `json:"qps,omitempty"`
+	BytesPerSecond       float64 `json:"bytes_per_second,omitempty"`
+	MessagesPerSecond    float64 `json:"messages_per_second,omitempty"`
+	ConnectionsPerSecond float64 `json:"connections_per_second,omitempty"`
+
+	// LatencyNS is the mean time from a message's post to its arrival: half a
+	// round trip. MedianNS is the median of that.
+	LatencyNS float64 `json:"latency_ns,omitempty"`
+	MedianNS  float64 `json:"median_ns,omitempty"`
+
+	BytesPerQPSide float64  `json:"bytes_per_qp_side,omitempty"`
+	AllocsPerOp    *float64 `json:"allocs_per_op,omitempty"`
+
+	// Baseline is what urnic perf measured of raw TCP in the same run, and Ratio
+	// what it makes of the two.
+	Baseline *reading `json:"baseline,omitempty"`
+	Ratio    float64  `json:"ratio,omitempty"`
+
+	// Seconds is how long the timed part took.
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// A metric is one of the figures of a reading.
+type metric struct {
+	name string
+	of   func(reading) float64
+	text func(float64) string
+}
+
+var (
+	bandwidth   = metric{"bandwidth", func(r reading) float64 { return r.BytesPerSecond }, bytesText}
+	messageRate = metric{"message rate", func(r reading) float64 { return r.MessagesPerSecond }, rateText}
+	connectRate = metric{"connection rate", func(r reading) float64 { return r.ConnectionsPerSecond }, connectText}
+	latency     = metric{"latency", func(r reading) float64 { return r.LatencyNS }, timeText}
+	medianTime  = metric{"median latency", func(r reading) float64 { return r.MedianNS }, timeText}
+	idleMemory  = metric{"memory of an idle QP and side", func(r reading) float64 { return r.BytesPerQPSide }, memoryText}
+)

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// An outcome is what became of one run: readings, or why there are none.
+type outcome struct {
+	Readings []reading `json:"readings,omitempty"`
+	Error    string    `json:"error,omitempty"`
+}
+
+// A round is the outcomes of the contests, by name. Those that were not wanted
+// are not in it.
+type round map[string]outcome
+
+// A tally is what a whole run has measured.
+type tally struct {
+	Machine  machine           `json:"machine"`
+	Duration string            `json:"duration"`
+	Versions map[string]string `json:"versions"` // by program
+	Missing  map[string]string `json:"missing"`  // why a program is not there
+	Commands map[string]string `json:"commands"` // by contest
+	Rounds   []round           `json:"rounds"`
+	Busy     []float64         `json:"busy"` // which part of the processors others used before each round
+	Plots    []plot            `json:"plots"`
+}
+
+// A racer runs contests.
+type racer struct {
+	log      io.Writer
+	duration time.Duration
+	wanted   []*contest
+	settings map[string]setting
+	missing  map[string]string // programs, with the reason
+}
+
+// prepare finds how many iterations each contest needs.
+func (r *racer) prepare(ctx context.Context) {
+	r.settings = map[string]setting{}
+	for _, c := range r.wanted {
+		n, err := c.first, error(nil)
+		if r.missing[c.by.name] == "" {
+			n, err = c.calibrate(ctx, r.duration)
+		}
+		if err != nil {
+			fmt.Fprintf(r.log, "trial of %s: %v\n", c.name, err)
+		}
+		r.settings[c.name] = setting{duration: r.duration, iterations: n}
+	}
+}
+
+// commands returns what a person would type to run each contest.
+func (r *racer) commands() map[string]string {
+	out := map[string]string{}
+	for _, c := range r.wanted {
+		at := r.settings[c.name]
+		at.port = 7471
+		server, client := c.commands(at)
+		out[c.name] = client.String()
+		if server != nil {
+			out[c.name] = server.String() + " &\n" + client.String()
+		}
+	}
+	return out
+}
+
+// run runs all contests once, in their order.
+func (r *racer) run(ctx context.Context, label string) round {
+	out := round{}
+	for _, c := range r.wanted {
+		var o outcome
+		if why := r.missing[c.by.name]; why != "" {
+			o.Error = why
+		} else if readings, err := c.run(ctx, r.settings[c.name]); err != nil {
+			o.Error = err.Error()
+		} else {
+			o.Readings = readings
+		}
+		out[c.name] = o
+		fmt.Fprintf(r.log, "%s  %-32s %s\n", label, c.name, o.brief())
+	}
+	return out
+}
+
+// brief says in a few words what came out.
+func (o outcome) brief() string {
+	if o.Error != "" {
+		return "FAILED: " + o.Error
+	}
+	var text strings.Builder
+	for _, got := range o.Readings {
+		for _, m := range []metric{idleMemory, latency, connectRate, messageRate, bandwidth} {
+			if v := m.of(got); v > 0 {
+				text.WriteString("  " + m.text(v))
+			}
+		}
+		if got.Ratio > 0 {
+			text.WriteString(" (" + ratioText(got.Ratio) + " of raw TCP)")
+		}
+	}
+	return text.String()
+}
