@@ -68,12 +68,12 @@ func (c *contest) run(ctx context.Context, at setting) ([]reading, error) {
 	return c.parse(out, at)
 }
 
-// calibrate returns how many iterations last for a duration, from trials with
-// few of them and then with more: at least as many as the first trial had, for
-// a trial may have had a bad moment. Programs that are told a time need none.
+// calibrate returns how many iterations last for a duration, by the fastest of
+// several trials: the others may have had a bad moment. Programs that are told a
+// time need none.
 func (c *contest) calibrate(ctx context.Context, duration time.Duration) (int, error) {
 	at := setting{duration: duration, iterations: c.first}
-	for range 2 {
+	for range 3 {
 		if c.first == 0 {
 			break
 		}
@@ -81,7 +81,7 @@ func (c *contest) calibrate(ctx context.Context, duration time.Duration) (int, e
 		if err != nil {
 			return c.first, err
 		}
-		at.iterations = max(c.first, iterationsFor(at.iterations, got[0].Seconds, duration))
+		at.iterations = max(at.iterations, iterationsFor(at.iterations, got[0].Seconds, duration))
 	}
 	return at.iterations, nil
 }

@@ -11,15 +11,18 @@ import (
 var contests = []*contest{
 	perf("urnic write 1M, CRC off", "--op write --test bw --size 1048576 --depth 16 --crc off --baseline --baseline-best"),
 	ucxTest("UCX tag_bw 1M", "tag_bw", 1<<20, 500),
+	ucxTest("UCX tag_bw 1M, depth 16", "tag_bw", 1<<20, 500, "-O", "16"),
 	iperfTest("iperf3 1M", 1<<20),
 
 	perf("urnic write 1M", "--op write --test bw --size 1048576 --depth 16 --crc on --baseline --baseline-best"),
 	ucxTest("UCX ucp_put_bw 1M", "ucp_put_bw", 1<<20, 200),
+	ucxTest("UCX ucp_put_bw 1M, depth 16", "ucp_put_bw", 1<<20, 200, "-O", "16"),
 
 	perf("urnic write 64K", "--op write --test bw --size 65536 --depth 16 --crc on --baseline"),
 
 	perf("urnic read 1M", "--op read --test bw --size 1048576 --depth 16 --crc on --baseline --baseline-best"),
 	ucxTest("UCX ucp_get 1M", "ucp_get", 1<<20, 100),
+	ucxTest("UCX ucp_get 1M, depth 16", "ucp_get", 1<<20, 200, "-O", "16"),
 
 	perf("urnic send 64 ping-pong, event", "--op send --test lat --size 64 --poll event --crc on --baseline"),
 	perf("urnic send 64 ping-pong, busy", "--op send --test lat --size 64 --poll busy --crc on --baseline"),
@@ -57,16 +60,17 @@ func perf(name, flags string) *contest {
 
 // ucxTest is a test of ucx_perftest over TCP on loopback and nothing else: it
 // would use shared memory.
-func ucxTest(name, test string, size, first int) *contest {
+func ucxTest(name, test string, size, first int, more ...string) *contest {
 	return &contest{
 		name: name, by: ucx, first: first,
 		env:    []string{"UCX_TLS=tcp", "UCX_NET_DEVICES=lo"},
 		server: func(at setting) []string { return []string{"-p", strconv.Itoa(at.port)} },
 		argv: func(at setting) []string {
-			return []string{
+			argv := []string{
 				"127.0.0.1", "-p", strconv.Itoa(at.port), "-t", test, "-s", strconv.Itoa(size),
 				"-n", strconv.Itoa(at.iterations), "-w", warmUp(at.iterations), "-f", "-v",
 			}
+			return append(argv, more...)
 		},
 		parse: one(func(out []byte, _ setting) (reading, error) { return parseUCX(out, strings.HasSuffix(test, "_lat")) }),
 	}

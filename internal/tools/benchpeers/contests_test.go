@@ -106,3 +106,30 @@ func TestRunThatEndsInTheMiddleWritesNothing(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestRunIsRepeatedWhileOthersAreBusy(t *testing.T) {
+	calm, noisy, noisier := outcome{Others: 0.05}, outcome{Others: 0.4}, outcome{Others: 0.6}
+	broken := failed("broken")
+	for _, tt := range []struct {
+		name string
+		runs []outcome
+		want outcome
+	}{
+		{"calm at once", []outcome{calm}, calm},
+		{"calm at last", []outcome{noisy, noisier, calm}, outcome{Others: 0.05, Repeated: 2}},
+		{"never calm", []outcome{noisier, noisy, noisier}, outcome{Others: 0.4, Repeated: 2}},
+		{"fails", []outcome{broken}, broken},
+		{"fails when repeated", []outcome{noisy, broken}, outcome{Error: "broken", Repeated: 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ran := 0
+			got := (&racer{repeat: 2}).calmest(func() outcome {
+				ran++
+				return tt.runs[ran-1]
+			})
+			if ran != len(tt.runs) || got.Others != tt.want.Others || got.Error != tt.want.Error || got.Repeated != tt.want.Repeated {
+				t.Errorf("%d runs gave %+v; want %+v", ran, got, tt.want)
+			}
+		})
+	}
+}

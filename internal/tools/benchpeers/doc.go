@@ -22,6 +22,9 @@
 // page is made anew of that, after a change of its text (page.md.tmpl,
 // prose.md.tmpl); a test checks that the page is what those make of it.
 //
+// Others that use the processors meanwhile spoil a run (others.go): it is repeated
+// a few times, and the page says how busy they were.
+//
 // A program that is missing and a run that fails stand on the page as errors,
 // and the exit status is 1.
 package main

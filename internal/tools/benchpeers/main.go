@@ -22,6 +22,7 @@ import (
 type options struct {
 	rounds   int
 	duration time.Duration
+	repeat   int
 	out      string
 	only     *regexp.Regexp
 	urnic    string
@@ -33,8 +34,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	only := ""
 	f := flag.NewFlagSet("benchpeers", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.IntVar(&o.rounds, "rounds", 5, "how many times each contest runs")
+	f.IntVar(&o.rounds, "rounds", 7, "how many times each contest runs")
 	f.DurationVar(&o.duration, "duration", time.Second, "how long a run is to take")
+	f.IntVar(&o.repeat, "repeat", 2, "how often at most a run is repeated during which others kept the processors busy")
 	f.StringVar(&o.out, "out", "docs/performance.md", "the page; its plots and results go into the directory of the same name")
 	f.StringVar(&only, "only", "", "run only the contests and plots whose names match this regular expression, in any case")
 	f.StringVar(&o.urnic, "urnic", "bin/urnic", "our own program")
@@ -51,6 +53,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("%q is not expected: all arguments are flags", f.Arg(0))
 	case o.rounds < 1:
 		return o, fmt.Errorf("--rounds %d: say 1 or more", o.rounds)
+	case o.repeat < 0:
+		return o, fmt.Errorf("--repeat %d: say 0 or more", o.repeat)
 	case o.duration < 10*time.Millisecond:
 		return o, fmt.Errorf("--duration %v: say 10ms or more", o.duration)
 	case filepath.Ext(o.out) != ".md":
@@ -120,7 +124,7 @@ func (o options) tally(ctx context.Context, stderr io.Writer) (t tally, err erro
 
 // measure runs all that was asked for.
 func (o options) measure(ctx context.Context, stderr io.Writer) (tally, error) {
-	r := &racer{log: stderr, duration: o.duration, missing: map[string]string{}}
+	r := &racer{log: stderr, duration: o.duration, repeat: o.repeat, missing: map[string]string{}}
 	for _, c := range contests {
 		if o.only.MatchString(c.name) {
 			r.wanted = append(r.wanted, c)
@@ -135,11 +139,6 @@ func (o options) measure(ctx context.Context, stderr io.Writer) (tally, error) {
 	r.prepare(ctx)
 	t.Commands = r.commands()
 	for i := range o.rounds {
-		busy, err := othersBusy(ctx)
-		if err != nil {
-			return t, err
-		}
-		t.Busy = append(t.Busy, busy)
 		t.Rounds = append(t.Rounds, r.run(ctx, fmt.Sprintf("%d/%d", i+1, o.rounds)))
 		if err := context.Cause(ctx); err != nil {
 			return t, err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	_ "embed"
+	"fmt"
 	"strings"
 	"text/template"
 )
@@ -38,8 +39,19 @@ func (t tally) page(dir string) ([]byte, error) {
 		Goals: judgeAll(goals, t.Rounds), Besides: judgeAll(besides, t.Rounds),
 		Failures: failures(t.Rounds),
 	}
-	busy := spreadOf(t.Busy)
-	v.Others = percentText(busy.Min) + " … " + percentText(busy.Max)
+	var others []float64
+	repeated := 0
+	for _, r := range t.Rounds {
+		for _, o := range r {
+			others = append(others, o.Others)
+			repeated += o.Repeated
+		}
+	}
+	s := spreadOf(others)
+	v.Others = "median " + percentText(s.Median) + ", at most " + percentText(s.Max)
+	if repeated > 0 {
+		v.Others += fmt.Sprintf("; %d runs were repeated for it", repeated)
+	}
 	for _, p := range peers {
 		version := t.Versions[p.name]
 		if why := t.Missing[p.name]; why != "" {

@@ -12,6 +12,8 @@ import (
 type outcome struct {
 	Readings []reading `json:"readings,omitempty"`
 	Error    string    `json:"error,omitempty"`
+	Others   float64   `json:"others"`             // which part of the processors others used meanwhile
+	Repeated int       `json:"repeated,omitempty"` // how often others were too busy, so that it was run again
 }
 
 // A round is the outcomes of the contests, by name. Those that were not wanted
@@ -26,7 +28,6 @@ type tally struct {
 	Missing  map[string]string `json:"missing"`  // why a program is not there
 	Commands map[string]string `json:"commands"` // by contest
 	Rounds   []round           `json:"rounds"`
-	Busy     []float64         `json:"busy"` // which part of the processors others used before each round
 	Plots    []plot            `json:"plots"`
 }
 
@@ -34,6 +35,7 @@ type tally struct {
 type racer struct {
 	log      io.Writer
 	duration time.Duration
+	repeat   int // how often at most, when others are busy
 	wanted   []*contest
 	settings map[string]setting
 	missing  map[string]string // programs, with the reason
@@ -73,18 +75,55 @@ func (r *racer) commands() map[string]string {
 func (r *racer) run(ctx context.Context, label string) round {
 	out := round{}
 	for _, c := range r.wanted {
-		var o outcome
-		if why := r.missing[c.by.name]; why != "" {
-			o.Error = why
-		} else if readings, err := c.run(ctx, r.settings[c.name]); err != nil {
-			o.Error = err.Error()
-		} else {
-			o.Readings = readings
+		o := outcome{Error: r.missing[c.by.name]}
+		if o.Error == "" {
+			o = r.calmest(func() outcome {
+				return watched(func() ([]reading, error) { return c.run(ctx, r.settings[c.name]) })
+			})
 		}
 		out[c.name] = o
 		fmt.Fprintf(r.log, "%s  %-32s %s\n", label, c.name, o.brief())
 	}
 	return out
+}
+
+// busy is which part of the processors others may use during a run, for it to
+// count as measured on an idle machine.
+const busy = 0.1
+
+// calmest runs something again while others are busy, and returns the outcome
+// of the time when they were least: whatever it is. A failure is not tried again.
+func (r *racer) calmest(run func() outcome) outcome {
+	best := run()
+	for range r.repeat {
+		if best.Error != "" || best.Others <= busy {
+			break
+		}
+		again := run()
+		again.Repeated = best.Repeated + 1
+		if again.Error != "" || again.Others < best.Others {
+			best = again
+		}
+		best.Repeated = again.Repeated
+	}
+	return best
+}
+
+// watched notes what others do while f runs.
+func watched(f func() ([]reading, error)) outcome {
+	w, err := startWatch()
+	if err != nil {
+		return outcome{Error: err.Error()}
+	}
+	readings, err := f()
+	if err != nil {
+		return outcome{Error: err.Error()}
+	}
+	others, err := w.others()
+	if err != nil {
+		return outcome{Error: err.Error()}
+	}
+	return outcome{Readings: readings, Others: others}
 }
 
 // brief says in a few words what came out.
@@ -93,6 +132,9 @@ func (o outcome) brief() string {
 		return "FAILED: " + o.Error
 	}
 	var text strings.Builder
+	if o.Others > busy {
+		text.WriteString("  (others use " + percentText(o.Others) + ")")
+	}
 	for _, got := range o.Readings {
 		for _, m := range []metric{idleMemory, latency, connectRate, messageRate, bandwidth} {
 			if v := m.of(got); v > 0 {

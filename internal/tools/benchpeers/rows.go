@@ -28,6 +28,9 @@ var goals = []row{
 
 // besides are the rows that show where the peers stand otherwise.
 var besides = []row{
+	{"RDMA Write 1 MiB, CRC off, to UCX `tag_bw` with 16 under way", noTarget, toPeer("urnic write 1M, CRC off", "UCX tag_bw 1M, depth 16", bandwidth)},
+	{"RDMA Write 1 MiB, to UCX `ucp_put_bw` with 16 under way", noTarget, toPeer("urnic write 1M", "UCX ucp_put_bw 1M, depth 16", bandwidth)},
+	{"RDMA Read 1 MiB, depth 16, to UCX `ucp_get` with 16 under way", noTarget, toPeer("urnic read 1M", "UCX ucp_get 1M, depth 16", bandwidth)},
 	{"raw TCP of Go, the baseline of 1 MiB, to iperf3 with calls of 1 MiB", noTarget, rawTo("urnic write 1M, CRC off", "iperf3 1M", bandwidth)},
 	{"RDMA Write 1 MiB, CRC off, to iperf3 with calls of 1 MiB", noTarget, toPeer("urnic write 1M, CRC off", "iperf3 1M", bandwidth)},
 	{"Send 1 MiB ping-pong, busy polling, time to that of libfabric `fi_pingpong -e msg`", noTarget, toPeer("urnic send 1M ping-pong, busy", "libfabric ping-pong 1M", latency)},

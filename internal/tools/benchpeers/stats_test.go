@@ -80,16 +80,32 @@ func TestTimesOfTheProcessors(t *testing.T) {
 	if err != nil || before.all != 1000 || before.idle != 820 {
 		t.Fatalf("%+v, %v", before, err)
 	}
-	later := times{all: before.all + 60, idle: before.idle + 45}
-	if got := before.busyUntil(later); got != 0.25 {
-		t.Errorf("%v busy; want a quarter", got)
-	}
-	if got := before.busyUntil(before); got != 0 {
-		t.Errorf("%v busy in no time", got)
-	}
 	for _, bad := range []string{"", "cpu 1 2", "intr 1 2 3 4 5 6", "cpu 1 2 3 x 5 6"} {
 		if got, err := parseTimes(bad); err == nil {
 			t.Errorf("%q: %v", bad, got)
 		}
+	}
+}
+
+func TestOthersAreWhoeverIsNeitherIdleNorOurs(t *testing.T) {
+	before := watch{times{all: 1000, idle: 820}, time.Second}
+	for _, tt := range []struct {
+		busy float64 // ticks of 200
+		ours time.Duration
+		want float64
+	}{
+		{0, 0, 0},
+		{100, 0, 0.5},
+		{100, 600 * time.Millisecond, 0.2},
+		{100, time.Second, 0},
+		{100, 2 * time.Second, 0}, // the two clocks are not the same
+	} {
+		later := watch{times{all: 1200, idle: 820 + 200 - tt.busy}, before.ours + tt.ours}
+		if got := before.until(later); !near(got, tt.want) {
+			t.Errorf("%v ticks, ours %v: %v; want %v", tt.busy, tt.ours, got, tt.want)
+		}
+	}
+	if got := before.until(before); got != 0 {
+		t.Errorf("%v in no time", got)
 	}
 }
