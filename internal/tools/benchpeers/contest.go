@@ -97,5 +97,6 @@ func iterationsFor(n int, seconds float64, duration time.Duration) int {
 	return max(10, int(math.Round(want/unit)*unit))
 }
 
-// warmUp is how many iterations go before those that count.
-func warmUp(iterations int) string { return strconv.Itoa(max(1, iterations/20)) }
+// warmUp is how many iterations go before those that count: enough for TCP to
+// find its pace.
+func warmUp(iterations int) string { return strconv.Itoa(max(1, iterations/5)) }

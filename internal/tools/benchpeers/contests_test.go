@@ -13,7 +13,7 @@ func TestCommandsOfAContest(t *testing.T) {
 	for name, want := range map[string]string{
 		"urnic write 64K": "bin/urnic perf local --op write --test bw --size 65536 --depth 16 --crc on --baseline --duration 2s --rounds 1 --json",
 		"UCX tag_lat 64": "UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_perftest -p 7471 &\n" +
-			"UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_perftest 127.0.0.1 -p 7471 -t tag_lat -s 64 -n 4000 -w 200 -f -v",
+			"UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_perftest 127.0.0.1 -p 7471 -t tag_lat -s 64 -n 4000 -w 800 -f -v",
 		"libfabric ping-pong 64": "fi_pingpong -p tcp -e msg -S 64 -I 4000 -B 7471 &\nfi_pingpong -p tcp -e msg -S 64 -I 4000 -P 7471 127.0.0.1",
 		"iperf3 1M":              "iperf3 -s -1 -p 7471 &\niperf3 -c 127.0.0.1 -p 7471 -l 1048576 -t 2 -J",
 	} {
