@@ -6,9 +6,11 @@ import (
 )
 
 const (
-	arenaSize  = 256 << 10 // octets of a batch that are copied
-	batchLimit = 512 << 10 // octets of a batch
-	pieceLimit = 512       // pieces of a batch
+	// A batch is short enough that what is checksummed or copied for it is still
+	// in the processor's cache when the kernel copies it.
+	batchLimit = 128 << 10  // octets of a batch
+	arenaSize  = batchLimit // octets of a batch that are copied
+	pieceLimit = 512        // pieces of a batch
 )
 
 var arenas = sync.Pool{New: func() any { return new([arenaSize]byte) }}

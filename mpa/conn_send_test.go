@@ -173,7 +173,7 @@ func within(p, mem []byte) bool {
 func TestLargeStablePayloadIsSentFromWhereItLies(t *testing.T) {
 	for _, policy := range []CRCPolicy{CRCPrefer, CRCOff} {
 		beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
-			memory := make([]byte, 64_000)
+			memory := make([]byte, 30_000)
 			for i := range memory {
 				memory[i] = byte(i * 7)
 			}
@@ -246,13 +246,13 @@ func TestPayloadIsCopiedUnlessItIsStableAndLarge(t *testing.T) {
 }
 
 func TestPostWithoutRoomTakesNothing(t *testing.T) {
-	small, large := make([]byte, 1000), make([]byte, 60_000)
+	small, large := make([]byte, 1000), make([]byte, 21_000)
 	for _, tt := range []struct {
 		name    string
 		payload [][]byte
 	}{
 		{"copied octets", [][]byte{small}},
-		{"pieces", slices.Repeat([][]byte{small[:800]}, 60)},
+		{"pieces", slices.Repeat([][]byte{small[:80]}, 60)},
 		{"octets", [][]byte{large}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -141,12 +141,7 @@ func (l *link) pass(wait bool) passResult {
 		return passIdle
 	}
 	l.flushFirst = false
-	idle, err := l.rdmap.Transmit(l)
-	var out bool
-	if err == nil {
-		out, err = l.flush(wait)
-	}
-	l.lease.End()
+	idle, out, err := l.move(wait)
 	progress := l.complete()
 	if l.fault != nil {
 		e := l.fault
@@ -173,6 +168,23 @@ func (l *link) pass(wait bool) passResult {
 		l.endOfWrite()
 	}
 	return passIdle
+}
+
+// move posts and flushes what there is, for a few batches of the LLP: these are
+// short, so that what has been checksummed is still in the processor's cache when
+// the kernel copies it; completions would be too many, one for each.
+func (l *link) move(wait bool) (idle, out bool, err error) {
+	const batches = 4
+	for range batches {
+		if idle, err = l.rdmap.Transmit(l); err == nil {
+			out, err = l.flush(wait)
+		}
+		l.lease.End()
+		if idle || !out || err != nil || l.flushFirst {
+			break
+		}
+	}
+	return idle, out, err
 }
 
 // flush hands what is posted to the LLP, which has sent or copied it then. It does

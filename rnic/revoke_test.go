@@ -139,7 +139,7 @@ func TestRegionIsUntouchedAfterThePeerInvalidatesIt(t *testing.T) {
 // What was posted may not be out when its region is closed. The memory is the
 // program's again all the same: what the peer gets is what was there before.
 func TestMemoryOfARequestIsReadNoMoreOnceItsRegionIsClosed(t *testing.T) {
-	for size, want := range map[int]rnic.Status{200_000: ok, 3_000_000: rnic.StatusLocalProtection} {
+	for size, want := range map[int]rnic.Status{100_000: ok, 3_000_000: rnic.StatusLocalProtection} {
 		inWorld(t, func(w *world) {
 			w.Options = func(int) simnet.Options { return simnet.Options{Buffer: 1000, MSS: 60_000} }
 			s := w.side()
