@@ -34,6 +34,7 @@ type Conn struct {
 	in       intake
 
 	opened    chan struct{} // closed when FPDUs may be sent
+	isOpen    atomic.Bool   // so it is
 	openOnce  sync.Once
 	firstFPDU *time.Timer // bounds the wait for that, or ends it; or nil
 
@@ -81,6 +82,7 @@ func newConn(conn net.Conn, cfg *Config, p Params) *Conn {
 // open lets FPDUs out: the first FPDU of the peer has come, or need not any more.
 func (c *Conn) open() {
 	c.openOnce.Do(func() {
+		c.isOpen.Store(true)
 		close(c.opened)
 		if c.firstFPDU != nil {
 			c.firstFPDU.Stop()
@@ -91,14 +93,7 @@ func (c *Conn) open() {
 // MaySend reports whether FPDUs may be sent. A Responder may not before it has
 // received the Initiator's first one (RFC 5044 §7.1.2 rule 4): until then, what
 // is posted waits.
-func (c *Conn) MaySend() bool {
-	select {
-	case <-c.opened:
-		return true
-	default:
-		return false
-	}
-}
+func (c *Conn) MaySend() bool { return c.isOpen.Load() }
 
 // Params returns what start-up has settled.
 func (c *Conn) Params() Params { return c.params }

@@ -107,9 +107,7 @@ func (c *Conn) Flush(wait bool) (bool, error) {
 		return true, nil
 	}
 	defer c.out.keep()
-	select {
-	case <-c.opened:
-	default:
+	if !c.MaySend() {
 		if !wait {
 			return false, nil
 		}

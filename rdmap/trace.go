@@ -3,6 +3,7 @@ package rdmap
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 
 	"urnic/ddp"
@@ -143,28 +144,23 @@ type counts struct{ sent, received tally }
 // message would cost more than the rest of the bookkeeping.
 type tally struct {
 	fresh  [numOpcodes]Count
-	any    bool // of them is not zero
+	used   uint16 // a bit for each of fresh that is not zero
 	public [numOpcodes]struct{ messages, octets atomic.Uint64 }
 }
 
 func (t *tally) count(op Opcode, octets uint64) {
 	t.fresh[op].Messages++
 	t.fresh[op].Octets += octets
-	t.any = true
+	t.used |= 1 << op
 }
 
 func (t *tally) publish() {
-	if !t.any {
-		return
+	for ; t.used != 0; t.used &= t.used - 1 {
+		i := bits.TrailingZeros16(t.used)
+		t.public[i].messages.Add(t.fresh[i].Messages)
+		t.public[i].octets.Add(t.fresh[i].Octets)
+		t.fresh[i] = Count{}
 	}
-	for i := range t.fresh {
-		if c := &t.fresh[i]; c.Messages > 0 {
-			t.public[i].messages.Add(c.Messages)
-			t.public[i].octets.Add(c.Octets)
-			*c = Count{}
-		}
-	}
-	t.any = false
 }
 
 func (t *tally) load(op int) Count {

@@ -60,12 +60,18 @@ func (l *link) receive() {
 			}
 			err = l.rx.err
 		}
-		if l.woken.Swap(false) {
-			l.kick()
-		}
+		l.rouse()
 		if l.received(err) {
 			return
 		}
+	}
+}
+
+// rouse gets transmitted what receiving has brought about.
+func (l *link) rouse() {
+	if l.woken.Load() {
+		l.woken.Store(false)
+		l.kick()
 	}
 }
 
@@ -158,9 +164,7 @@ func (l *link) take() bool {
 func (l *link) step() {
 	r := &l.rx
 	_, r.err = l.rdmap.TryReceive()
-	if l.woken.Swap(false) {
-		l.kick()
-	}
+	l.rouse()
 	interrupted := errors.Is(r.err, mpa.ErrInterrupted)
 	r.judged = r.err != nil && !interrupted || l.late.Load() || l.peerTerminate != nil
 	if interrupted {

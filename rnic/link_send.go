@@ -142,7 +142,7 @@ func (l *link) pass(wait bool) passResult {
 	}
 	l.flushFirst = false
 	idle, out, err := l.move(wait)
-	progress := l.complete()
+	more := l.complete()
 	if l.fault != nil {
 		e := l.fault
 		l.fault = nil
@@ -156,7 +156,7 @@ func (l *link) pass(wait bool) passResult {
 	switch {
 	case !out:
 		return passBlocked
-	case !idle, l.flushFirst, progress && l.qp.sq.unbegun() > 0: // a fence may have opened
+	case !idle, l.flushFirst, more:
 		return passMore
 	case (l.endWrite || l.rdmap.Ended()) && !wait && !l.conn.Polls(): // a stream that is no TCP may have to wait for its peer
 		return passBlocked
@@ -252,7 +252,7 @@ func (l *link) rtrPending() bool {
 }
 
 // complete completes the requests whose octets the LLP has taken, and reports
-// whether there were any.
+// whether there were any, and others wait to be begun: a fence may have opened.
 func (l *link) complete() bool {
 	accepted := l.conn.Accepted()
 	if l.accepted.Swap(accepted) == accepted && len(l.submitted) == 0 {
@@ -266,14 +266,7 @@ func (l *link) complete() bool {
 	if !s.complete(accepted) && l.fault == nil {
 		l.fault = l.qp.sendCQ.noPlace()
 	}
-	return s.queue.n < before
-}
-
-// unbegun returns how many requests the transmitter has not passed yet.
-func (s *sendQueue) unbegun() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.queue.n - s.begun
+	return s.queue.n < before && s.queue.n > s.begun
 }
 
 // fetch is how many requests the transmitter takes, or reports as posted, under

@@ -149,34 +149,38 @@ func (outOfTurn) Place(uint32, []byte) error { return errOutOfTurn }
 
 // deliver completes the oldest receive with a message.
 func (q *QP) deliver(d rdmap.Delivery) error {
-	var w *recvWQE
-	if q.srq != nil {
-		w, q.rq.taken = q.rq.taken, nil
-	} else {
-		q.rq.mu.Lock()
-		w = q.rq.ring.take()
-		q.rq.mu.Unlock()
-	}
 	wc := WC{
-		ID: w.id, Op: recvOp(d.Op), QPN: q.num, ByteLen: d.Length,
+		Op: recvOp(d.Op), QPN: q.num, ByteLen: d.Length,
 		Solicited: d.Op.Solicited(), Invalidated: d.Invalidated,
 	}
-	if wc.Op == OpRecvImmediate {
-		wc.Immediate = w.immediate
-	}
-	return q.finishRecv(w, wc)
-}
-
-// finishRecv pushes the completion of a receive and lets go of it.
-func (q *QP) finishRecv(w *recvWQE, wc WC) error {
-	e := cqe{wc: wc}
 	if q.srq != nil {
-		e.held = &q.srqHeld
+		w := q.rq.taken
+		q.rq.taken = nil
+		w.describe(&wc)
 		q.srq.putBack(w)
 	} else {
 		q.rq.mu.Lock()
+		w := q.rq.ring.take()
+		w.describe(&wc)
 		q.rq.ring.recycle(w)
 		q.rq.mu.Unlock()
+	}
+	return q.pushRecv(wc)
+}
+
+// describe completes a completion with what the receive knows.
+func (w *recvWQE) describe(wc *WC) {
+	wc.ID = w.id
+	if wc.Op == OpRecvImmediate {
+		wc.Immediate = w.immediate
+	}
+}
+
+// pushRecv pushes the completion of a receive.
+func (q *QP) pushRecv(wc WC) error {
+	e := cqe{wc: wc}
+	if q.srq != nil {
+		e.held = &q.srqHeld
 	}
 	if !q.recvCQ.push(e, wc.Solicited) {
 		if e.held != nil {
@@ -196,11 +200,12 @@ func (q *QP) flushRecv() {
 		if w.fault != nil {
 			wc.Status, wc.Cause = StatusLocalProtection, w.fault
 		}
-		_ = q.finishRecv(w, wc) // a completion queue that overflows now has failed anyway
+		_ = q.pushRecv(wc) // a completion queue that overflows now has failed anyway
 	}
 	if w := q.rq.taken; w != nil {
 		q.rq.taken = nil
 		finish(w)
+		q.srq.putBack(w)
 	}
 	for {
 		q.rq.mu.Lock()
@@ -211,5 +216,8 @@ func (q *QP) flushRecv() {
 		w := q.rq.ring.take()
 		q.rq.mu.Unlock()
 		finish(w)
+		q.rq.mu.Lock()
+		q.rq.ring.recycle(w)
+		q.rq.mu.Unlock()
 	}
 }

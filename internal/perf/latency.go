@@ -17,6 +17,7 @@ type player struct {
 	*end
 	quiet, loud [1]rnic.SendWR
 	n           uint64 // messages that were sent
+	owes        bool   // a receive is to be posted
 	spin        *spinner
 }
 
@@ -93,8 +94,14 @@ func (p *player) send() error {
 	return p.qp.PostSend(p.quiet[:]...)
 }
 
-// next returns the next message of the other side; its receive is posted anew.
+// next returns the next message of the other side. Its receive is posted anew when
+// the answer is on its way; there are others for what comes until then.
 func (p *player) next(ctx context.Context) (kind byte, n uint64, err error) {
+	if p.owes {
+		if err := p.repost(); err != nil {
+			return 0, 0, err
+		}
+	}
 	for {
 		wcs, err := p.poll(ctx, p.spin)
 		if err != nil {
@@ -115,10 +122,20 @@ func (p *player) next(ctx context.Context) (kind byte, n uint64, err error) {
 			default: // something of this side is out
 			}
 		}
+		if there && kind == noteData {
+			p.owes = true
+			return kind, n, nil
+		}
 		if there {
-			return kind, n, p.qp.PostRecv(p.recvs[:1]...)
+			return kind, n, p.repost()
 		}
 	}
+}
+
+// repost posts the receive of the last message anew.
+func (p *player) repost() error {
+	p.owes = false
+	return p.qp.PostRecv(p.recvs[:1]...)
 }
 
 // answer sends each message back until the other side says that it was the

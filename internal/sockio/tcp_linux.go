@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,29 +13,29 @@ import (
 // maxPieces is how many pieces one system call takes (IOV_MAX).
 const maxPieces = 1024
 
-// tcp drives a TCP connection by its file descriptor. The callbacks that the
-// runtime calls with the descriptor are made once, so that nothing is allocated
-// per call; their arguments and results pass through the struct. Those of
-// writing belong to the writer, those of reading to the reader.
+// tcp drives a TCP connection by its file descriptor. What need not wait is done
+// on the descriptor itself; what waits goes through the runtime. The callbacks that
+// the runtime calls are made once, so that nothing is allocated per call; their
+// arguments and results pass through the struct. Those of writing belong to the
+// writer, those of reading to the reader.
 type tcp struct {
 	*net.TCPConn
-	raw syscall.RawConn
+	raw  syscall.RawConn
+	gate gate
+	fd   int // for calls that have entered gate
 
 	write struct {
 		iov
 		pieces [][]byte
-		wait   bool
 		n      int
 		err    error
-		call   func(fd uintptr) bool
+		wait   func(fd uintptr) bool
 	}
 	read struct {
-		p     []byte
 		get   func() []byte
 		unget func()
 		n     int
 		err   error
-		try   func(fd uintptr) bool
 		wait  func(fd uintptr) bool
 	}
 	mss     int
@@ -47,31 +48,19 @@ func newTCP(c *net.TCPConn) (Stream, error) {
 		return nil, err
 	}
 	t := &tcp{TCPConn: c, raw: raw}
-	t.write.call = func(fd uintptr) bool {
-		w := &t.write
-		n, errno := w.writev(int(fd), w.pieces)
-		for errno == unix.EINTR {
-			n, errno = w.writev(int(fd), w.pieces)
-		}
-		w.n = n
-		switch errno {
-		case 0:
-		case unix.EAGAIN:
-			return !w.wait
-		default:
-			w.err = errno
-		}
-		return true
+	if err := raw.Control(func(fd uintptr) { t.fd = int(fd) }); err != nil {
+		return nil, err
 	}
-	t.read.try = func(fd uintptr) bool {
-		t.readNow(fd)
-		return true
+	t.write.wait = func(fd uintptr) bool {
+		w := &t.write
+		w.n, w.err = t.writeNow(int(fd), w.pieces)
+		return w.n > 0 || w.err != nil || empty(w.pieces)
 	}
 	t.read.wait = func(fd uintptr) bool {
-		t.read.p = t.read.get()
-		t.readNow(fd)
-		if t.read.n == 0 && t.read.err == nil {
-			t.read.unget()
+		r := &t.read
+		r.n, r.err = readNow(int(fd), r.get())
+		if r.n == 0 && r.err == nil {
+			r.unget()
 			return false
 		}
 		return true
@@ -87,9 +76,17 @@ func newTCP(c *net.TCPConn) (Stream, error) {
 
 // Writev implements Stream.
 func (t *tcp) Writev(pieces [][]byte, wait bool) (int, error) {
+	pieces = pieces[:min(len(pieces), maxPieces)]
+	if !wait {
+		if !t.gate.enter() {
+			return 0, net.ErrClosed
+		}
+		defer t.gate.leave()
+		return t.writeNow(t.fd, pieces)
+	}
 	w := &t.write
-	w.pieces, w.wait, w.n, w.err = pieces[:min(len(pieces), maxPieces)], wait, 0, nil
-	err := t.raw.Write(w.call)
+	w.pieces, w.n, w.err = pieces, 0, nil
+	err := t.raw.Write(w.wait)
 	w.pieces = nil
 	if err == nil {
 		err = w.err
@@ -97,13 +94,27 @@ func (t *tcp) Writev(pieces [][]byte, wait bool) (int, error) {
 	return w.n, err
 }
 
-// readNow reads once; nothing there is no error.
-func (t *tcp) readNow(fd uintptr) { t.read.n, t.read.err = readNow(fd, t.read.p) }
-
-func readNow(fd uintptr, p []byte) (int, error) {
-	n, errno := recv(int(fd), p)
+// writeNow writes what there is room for.
+func (t *tcp) writeNow(fd int, pieces [][]byte) (int, error) {
+	n, errno := t.write.writev(fd, pieces)
 	for errno == unix.EINTR {
-		n, errno = recv(int(fd), p)
+		n, errno = t.write.writev(fd, pieces)
+	}
+	if errno == 0 || errno == unix.EAGAIN {
+		return n, nil
+	}
+	return 0, errno
+}
+
+func empty(pieces [][]byte) bool {
+	return !slices.ContainsFunc(pieces, func(p []byte) bool { return len(p) > 0 })
+}
+
+// readNow reads once; nothing there is no error.
+func readNow(fd int, p []byte) (int, error) {
+	n, errno := recv(fd, p)
+	for errno == unix.EINTR {
+		n, errno = recv(fd, p)
 	}
 	switch {
 	case errno == unix.EAGAIN:
@@ -122,17 +133,18 @@ func tryTCP(c *net.TCPConn, p []byte) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	closed := raw.Read(func(fd uintptr) bool {
-		n, err = readNow(fd, p)
-		return true
-	})
+	closed := raw.Control(func(fd uintptr) { n, err = readNow(int(fd), p) })
 	return n, errors.Join(err, closed)
 }
 
 // TryRead implements Stream.
 func (t *tcp) TryRead(p []byte) (int, error) {
-	t.read.p = p
-	return t.result(t.raw.Read(t.read.try))
+	if !t.gate.enter() {
+		return 0, net.ErrClosed
+	}
+	n, err := readNow(t.fd, p)
+	t.gate.leave()
+	return n, err
 }
 
 // Polls implements Stream.
@@ -140,14 +152,9 @@ func (t *tcp) Polls() bool { return true }
 
 // ReadInto implements Stream.
 func (t *tcp) ReadInto(get func() []byte, unget func()) (int, error) {
-	t.read.get, t.read.unget = get, unget
-	return t.result(t.raw.Read(t.read.wait))
-}
-
-func (t *tcp) result(err error) (int, error) {
 	r := &t.read
-	r.p = nil
-	if err != nil {
+	r.get, r.unget = get, unget
+	if err := t.raw.Read(r.wait); err != nil {
 		return 0, err
 	}
 	return r.n, r.err
@@ -161,5 +168,18 @@ func (t *tcp) MSS() int {
 	return t.mss
 }
 
+// Close implements Stream.
+func (t *tcp) Close() error {
+	if !t.gate.close() {
+		return net.ErrClosed
+	}
+	return t.TCPConn.Close()
+}
+
 // Abort implements Stream.
-func (t *tcp) Abort() error { return abort(t.TCPConn) }
+func (t *tcp) Abort() error {
+	if !t.gate.close() {
+		return net.ErrClosed
+	}
+	return abort(t.TCPConn)
+}
