@@ -34,10 +34,10 @@ func (f *fifo[T]) pop() T {
 	v := *p
 	var zero T
 	*p = zero
-	if f.head++; f.head == len(f.slots) {
+	f.n--
+	if f.head++; f.head == len(f.slots) || f.n == 0 { // an empty queue goes on where the cache is warm
 		f.head = 0
 	}
-	f.n--
 	return v
 }
 

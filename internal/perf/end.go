@@ -39,8 +39,12 @@ const (
 // most that can be under way are a go, an end, an ack and four credits.
 const notes = 16
 
-// batch is the most completions that are polled at once.
-const batch = 64
+// batch and maxBatch are the fewest and the most completions for which there is
+// room at once; in between it is the depth.
+const (
+	batch    = 64
+	maxBatch = 512
+)
 
 // The IDs of notes whose completion matters.
 const (
@@ -49,7 +53,7 @@ const (
 )
 
 func newEnd(g *group, i int) (*end, error) {
-	e := &end{g: g, i: i, wcs: make([]rnic.WC, batch)}
+	e := &end{g: g, i: i, wcs: make([]rnic.WC, min(max(batch, g.Depth), maxBatch))}
 	if g.receives() && g.peerActive {
 		e.window = 2 * g.Depth
 	}
