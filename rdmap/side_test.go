@@ -44,6 +44,7 @@ type side struct {
 	onDone    func(*Operation)
 	term      *Terminate
 	terms     int   // Terminates that were delivered
+	tries     bool  // the last call was TryReceive
 	err       error // what Receive failed with first
 	lost      bool  // it was the LLP
 
@@ -84,6 +85,13 @@ func (l *tap) Receive(place func(segment []byte, order uint64)) error {
 		return l.cantReceive
 	}
 	return l.LLP.Receive(place)
+}
+
+func (l *tap) TryReceive(place func(segment []byte, order uint64)) (bool, error) {
+	if l.cantReceive != nil {
+		return false, l.cantReceive
+	}
+	return l.LLP.TryReceive(place)
 }
 
 func (l *tap) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
@@ -134,9 +142,17 @@ func (s *side) submit(ops ...*Operation) {
 	s.Wake()
 }
 
-// receive takes what one call of Receive brings.
+// receive takes what one call of Receive brings, or of TryReceive by turns: what
+// comes of it must be the same.
 func (s *side) receive() {
-	err := s.stream.Receive()
+	var err error
+	if s.tries = !s.tries && s.wake == nil; !s.tries {
+		err = s.stream.Receive()
+	} else if some, e := s.stream.TryReceive(); some || e != nil {
+		err = e
+	} else {
+		s.t.Error("TryReceive found nothing where something was waiting")
+	}
 	if err == nil {
 		return
 	}
