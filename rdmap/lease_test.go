@@ -190,6 +190,9 @@ func TestMemoryIsNotHeldWhenItMayBeClosed(t *testing.T) {
 					if s := sink.entry.Stats(); s != (stag.Stats{Accesses: 1, OctetsIn: 8}) {
 						t.Errorf("the sink counts %+v when the Read completes", s)
 					}
+					if c := n.b.Stats().Received[OpReadResponse]; c != (Count{1, 8}) {
+						t.Errorf("the stream counts %+v when the Read completes", c)
+					}
 					if err := other.entry.Deregister(); err != nil {
 						return err
 					}

@@ -171,8 +171,10 @@ func (r *receiver) DeliverTagged(h *ddp.TaggedHeader, n int) error {
 		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5041 §4.2", Reason: fmt.Sprintf("%v inside a %v", c.Opcode(), m.op)}
 	}
 	m.length += uint64(n)
+	var read *Operation // that is over with this segment
 	if c.Opcode() == OpReadResponse {
-		if err := r.responseInTurn(h, uint64(n)); err != nil {
+		var err error
+		if read, err = r.responseInTurn(h, uint64(n)); err != nil {
 			return err
 		}
 	}
@@ -188,28 +190,32 @@ func (r *receiver) DeliverTagged(h *ddp.TaggedHeader, n int) error {
 	s := (*Stream)(r)
 	s.counts.received.count(c.Opcode(), m.length)
 	s.traceTagged(c.Opcode(), h.STag, m.to, m.length)
+	if read != nil {
+		return r.completed(read)
+	}
 	return nil
 }
 
 // responseInTurn takes a segment of a Read Response, which belongs to the
-// oldest Read (RFC 5040 §5.5 rule 20).
-func (r *receiver) responseInTurn(h *ddp.TaggedHeader, n uint64) error {
+// oldest Read (RFC 5040 §5.5 rule 20). It returns the ULP's Read that is over
+// with it, if one is.
+func (r *receiver) responseInTurn(h *ddp.TaggedHeader, n uint64) (*Operation, error) {
 	first, ok := r.depths.firstOutbound()
 	if !ok || first.isAtomic() {
-		return &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5040 §5.2", Reason: "a Read Response came while no Read is in turn"}
+		return nil, &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5040 §5.2", Reason: "a Read Response came while no Read is in turn"}
 	}
 	o := first.op
 	if o == nil { // the RTR's: there is nothing to compare, and nobody to tell
 		if n != 0 || !h.Control.Last() {
-			return badResponse("the response to an empty Read is not empty")
+			return nil, badResponse("the response to an empty Read is not empty")
 		}
 		r.depths.popOutbound()
 		r.ulp.Wake()
-		return nil
+		return nil, nil
 	}
 	if n > 0 {
 		if h.STag != o.SinkSTag || h.TO != o.SinkTO+uint64(o.received) || n > o.Length-uint64(o.received) {
-			return &ddp.Error{
+			return nil, &ddp.Error{
 				Code: ddp.CodeBaseBounds, Clause: "RFC 5040 §5.2.2",
 				Reason: fmt.Sprintf("a Read Response goes to %v+0x%x where %v+0x%x is in turn", h.STag, h.TO, o.SinkSTag, o.SinkTO+uint64(o.received)),
 			}
@@ -217,14 +223,14 @@ func (r *receiver) responseInTurn(h *ddp.TaggedHeader, n uint64) error {
 		o.received += uint32(n)
 	}
 	if !h.Control.Last() {
-		return nil
+		return nil, nil
 	}
 	if uint64(o.received) != o.Length {
-		return badResponse(fmt.Sprintf("a Read Response ends after %d octets of %d", o.received, o.Length))
+		return nil, badResponse(fmt.Sprintf("a Read Response ends after %d octets of %d", o.received, o.Length))
 	}
 	r.depths.popOutbound()
 	r.ulp.Wake() // a Read may have waited for its place
-	return r.completed(o)
+	return o, nil
 }
 
 // completed tells the ULP, which may invalidate the sink.
