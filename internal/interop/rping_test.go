@@ -108,8 +108,11 @@ func TestRpingOfSIWAtOurServer(t *testing.T) {
 // rpingServer runs our server for rdma-core's client.
 func rpingServer(t *testing.T, listen, host string, size, n int, more ...string) summary {
 	t.Helper()
+	// When all is over, one thread of rping closes the event channel that another
+	// one waits at; if that finds out first, it exits with -1. What counts is how
+	// many rounds it has verified.
 	return serveRping(t, listen, n, func(port int) {
-		theGuest.run(t, fmt.Sprintf("rping -c -a %s -p %d -C %d -S %d -v -V >/tmp/rping.out && grep -c 'ping data: rdma-ping-' /tmp/rping.out | grep -qx %d", host, port, n, size, n))
+		theGuest.run(t, fmt.Sprintf("rping -c -a %s -p %d -C %d -S %d -v -V >/tmp/rping.out; s=$?; [ $s = 0 -o $s = 255 ] && grep -c 'ping data: rdma-ping-' /tmp/rping.out | grep -qx %d", host, port, n, size, n))
 	}, more...)
 }
 
