@@ -19,8 +19,8 @@ measures bare TCP between the same two programs in between, and tells the ratio.
 
 The tests are bw (octets a second, with --depth requests under way), rate (the same, with
 messages a second first), lat (a message there and one back), connect (connections made
-and closed) and scale (many queue pairs: what they carry together, and what one costs that
-is idle).
+and closed, --qps at a time) and scale (many queue pairs: what they carry together, and
+what one costs that is idle).
 
 The clock of a round stops when the other side has said that all is there. What arrived is
 compared with what was sent after each round, outside of the time that counts. The exit
@@ -37,7 +37,8 @@ The baseline is a plain Go program over bare TCP between the same two sides, in 
 alternate with those over RDMA. Messages of up to 64K are a write each; beyond that, and
 with --baseline-best, the calls have the sizes that are fastest, which are tried out first.
 The latency that --poll busy is compared with is that of sockets that are read over and
-over without ever sleeping.
+over without ever sleeping. Connections are dialed, accepted and closed by as many loops on
+each side as make those over RDMA.
 
 With --json it prints one JSON object:
 
@@ -179,7 +180,7 @@ func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 	f.StringVar(&o.test, "test", "bw", "`TEST`: bw, lat, rate, connect or scale")
 	f.StringVar(&o.poll, "poll", "event", "`HOW` to learn of completions: event (sleep until there are some) or busy")
 	f.StringVar(&o.size, "size", "", "`OCTETS` of a message, with K, M or G; a list, or all: powers of two from 2 to 8M (default 64K, or 64 with --test lat and rate)")
-	f.StringVar(&o.qps, "qps", "", "`NUMBER` of queue pairs; a list with --test scale (default 1, or 1,64 with --test scale)")
+	f.StringVar(&o.qps, "qps", "", "`NUMBER` of queue pairs, of connections at a time with --test connect; a list with --test scale (default 1; 4 with --test connect, 1,64 with scale)")
 	f.IntVar(&o.Depth, "depth", 0, "`REQUESTS` under way on each queue pair (default 64, 256 with --test rate, 16 with scale)")
 	f.DurationVar(&o.Duration, "duration", 0, "how long a round takes (default 1s)")
 	f.IntVar(&o.iters, "iters", 0, "`MESSAGES` of a round on each queue pair, in place of a duration; or connections (default 1000)")
@@ -211,7 +212,7 @@ func (o *perfOptions) check(f *pflag.FlagSet) (err error) {
 	}
 	o.Iterations = uint64(o.iters)
 	if o.test == string(perf.TestConnect) {
-		for _, name := range []string{"op", "size", "qps", "depth", "signal-every", "inline", "bidir", "baseline-best"} {
+		for _, name := range []string{"op", "size", "depth", "signal-every", "inline", "bidir", "baseline-best"} {
 			if f.Changed(name) {
 				return fmt.Errorf("--test connect moves no data: leave --%s out", name)
 			}

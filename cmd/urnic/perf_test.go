@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -183,6 +184,27 @@ func TestPerfCountsWhatIdleQueuePairsCost(t *testing.T) {
 	}
 }
 
+func TestPerfMakesSoManyConnectionsAtATime(t *testing.T) {
+	for _, args := range [][]string{nil, {"--qps", "1"}, {"--qps", "7"}} {
+		args := append([]string{"--test", "connect", "--iters", "50", "--baseline", "--rounds", "1"}, args...)
+		want := 4
+		if args[len(args)-2] == "--qps" {
+			want = int(args[len(args)-1][0] - '0')
+		}
+		r := perfLocal(t, args...)
+		got := r.Results[0]
+		if got.QPs != want || got.Iterations != 50 || got.ConnectionsPerSecond <= 0 || got.Baseline.ConnectionsPerSecond <= 0 {
+			t.Errorf("%v: %+v", args, got)
+		}
+		if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, fmt.Sprintf("as many that accept and close: %d", want)) {
+			t.Errorf("%v: the notes say %q", args, notes)
+		}
+	}
+	if out := ok(t, "perf", "local", "--test", "connect", "--iters", "20"); !strings.Contains(out, "made and closed, 4 at a time") {
+		t.Errorf("%s", out)
+	}
+}
+
 func TestPerfPlots(t *testing.T) {
 	for name, args := range map[string][]string{
 		"size":        {"--size", "2,64,4K"},
@@ -298,6 +320,7 @@ func TestPerfErrors(t *testing.T) {
 		{"--qps 0: \"0\" is no number from 1 on", []string{"local", "--qps", "0"}},
 		{"several numbers of queue pairs are for --test scale", []string{"local", "--qps", "1,2"}},
 		{"--test lat works on one queue pair at a time", []string{"local", "--test", "lat", "--qps", "2"}},
+		{"65 connections at a time: say 1 to 64", []string{"local", "--test", "connect", "--qps", "65"}},
 		{"leave --depth out", []string{"local", "--test", "lat", "--depth", "2"}},
 		{"leave --signal-every out", []string{"local", "--test", "lat", "--signal-every", "2"}},
 		{"leave --bidir out", []string{"local", "--test", "connect", "--bidir"}},

@@ -42,12 +42,12 @@ const maxCall = 16 << 20
 // check refuses what is out of bounds.
 func (r *rawRound) check(memory uint64) error {
 	switch {
-	case r.Kind == rawConnect:
-		return nil
-	case r.Kind != rawStream && r.Kind != rawPingPong:
+	case r.Kind != rawStream && r.Kind != rawPingPong && r.Kind != rawConnect:
 		return fmt.Errorf("bare TCP of the unknown kind %q: use the same urnic on both sides", r.Kind)
 	case r.Conns < 1 || r.Conns > MaxQPs, r.Duration < 0 || r.Duration > MaxDuration:
 		return fmt.Errorf("%d connections for %v: say 1 to %d, for up to %v", r.Conns, r.Duration, MaxQPs, MaxDuration)
+	case r.Kind == rawConnect && r.Conns > MaxConnecting:
+		return errConnecting(r.Conns)
 	case r.Kind == rawPingPong && (r.Request < 1 || r.Request > MaxSize || r.Response < 1 || r.Response > MaxSize || r.Conns != 1):
 		return fmt.Errorf("a ping-pong of %d and %d octets: say 1 to %s", r.Request, r.Response, sizeText(MaxSize))
 	case r.Kind == rawStream && (r.Write < 1 || r.Write > maxCall || r.Read < 1 || r.Read > maxCall || r.Warm < 0 || r.Warm > MaxSize):

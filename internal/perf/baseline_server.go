@@ -32,7 +32,7 @@ func listenRaw(ctx context.Context, host string, r *rawRound) (*rawServer, error
 		defer close(s.done)
 		defer stop()
 		if r.Kind == rawConnect {
-			s.err = s.acceptAll()
+			s.err = together(ctx, r.Conns, s.acceptAll)
 		} else {
 			s.err = s.serve(ctx)
 		}
@@ -58,8 +58,11 @@ func (s *rawServer) stop(expected uint64) (*result, error) {
 	return &result{Messages: s.accepted.Load(), Octets: s.octets.Load()}, s.err
 }
 
-// acceptAll is the plain loop that connections are compared with.
-func (s *rawServer) acceptAll() error {
+// acceptAll is one of the plain loops that connections are compared with. They
+// end when the listener is closed.
+func (s *rawServer) acceptAll(ctx context.Context, _ int) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.listener.Close() }) // when another one fails
+	defer stop()
 	for {
 		c, err := s.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -72,7 +75,7 @@ func (s *rawServer) acceptAll() error {
 			return err
 		}
 		if n := s.accepted.Add(1); n == s.expected.Load() {
-			return nil
+			_ = s.listener.Close() // all have come
 		}
 	}
 }

@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -26,15 +27,25 @@ func (g *group) param(privateData []byte, cfg *mpa.Config) rnic.ConnParam {
 	return p
 }
 
-// acceptConnections accepts connections and closes them, until as many have come
-// as the client says to have made.
+func errConnecting(n int) error {
+	return fmt.Errorf("%d connections at a time: say 1 to %d", n, MaxConnecting)
+}
+
+// acceptConnections accepts connections and closes them, as many at a time as the
+// client makes, until as many have come as it says to have made.
 func (s *session) acceptConnections(ctx context.Context) *task {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var accepted, expected atomic.Uint64
 	const unknown = 1<<64 - 1
 	expected.Store(unknown)
 	wait := s.background(func() error {
-		err := s.group.acceptAll(ctx, s.next, func() bool { return accepted.Add(1) == expected.Load() })
+		err := together(ctx, s.group.QPs, func(ctx context.Context, _ int) error {
+			return s.group.acceptAll(ctx, s.next, func() {
+				if accepted.Add(1) == expected.Load() {
+					cancel(errAllMade)
+				}
+			})
+		})
 		if errors.Is(err, errAllMade) {
 			return nil
 		}
@@ -59,9 +70,9 @@ func (s *session) acceptConnections(ctx context.Context) *task {
 
 var errAllMade = errors.New("all connections are made")
 
-// acceptAll is the server's loop of a connection test. last is told of each
-// connection, and says whether it was the last one.
-func (g *group) acceptAll(ctx context.Context, next func(context.Context) (connection, error), last func() bool) error {
+// acceptAll is a loop of the server's in a connection test, until the context
+// ends. made is told of each connection.
+func (g *group) acceptAll(ctx context.Context, next func(context.Context) (connection, error), made func()) error {
 	cq, err := g.pd.Device().CreateCQ(rnic.CQAttr{Entries: connectDepth})
 	if err != nil {
 		return err
@@ -83,9 +94,7 @@ func (g *group) acceptAll(ctx context.Context, next func(context.Context) (conne
 		if err := errors.Join(err, qp.Close()); err != nil {
 			return err
 		}
-		if last() {
-			return nil
-		}
+		made()
 	}
 }
 
@@ -97,47 +106,62 @@ func (g *group) connectQP(cq *rnic.CQ) (*rnic.QP, error) {
 	return g.pd.CreateQP(rnic.QPAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: connectDepth, MaxRecvWR: connectDepth})
 }
 
-// connectAll is the client's loop: queue pairs are made, connected, disconnected
-// and closed.
-func (c *client) connectAll(ctx context.Context, g *group, r round) (count uint64, err error) {
-	cq, err := g.pd.Device().CreateCQ(rnic.CQAttr{Entries: connectDepth})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = cq.Close() }() // no queue pair is left
+// connectAll makes the connections of a round: in each loop, queue pairs are
+// made, connected, disconnected and closed one after the other.
+func (c *client) connectAll(ctx context.Context, g *group, r round) (made uint64, err error) {
 	hello, cfg := dataHello(c.token, 0), g.mpa()
-	for deadline := time.Now().Add(r.Duration); r.Iterations == 0 || count < r.Iterations; count++ {
-		if r.Iterations == 0 && count > 0 && !time.Now().Before(deadline) {
-			break
-		}
-		qp, err := g.connectQP(cq)
+	return r.makeAll(ctx, g.QPs, func(ctx context.Context, more func() bool) error {
+		cq, err := g.pd.Device().CreateCQ(rnic.CQAttr{Entries: connectDepth})
 		if err != nil {
-			return count, err
+			return err
 		}
-		if err = qp.Connect(ctx, c.address, g.param(hello, &cfg)); err == nil {
-			err = qp.Disconnect(ctx)
+		defer func() { _ = cq.Close() }() // no queue pair is left
+		for more() {
+			qp, err := g.connectQP(cq)
+			if err != nil {
+				return err
+			}
+			if err = qp.Connect(ctx, c.address, g.param(hello, &cfg)); err == nil {
+				err = qp.Disconnect(ctx)
+			}
+			if err := errors.Join(err, qp.Close()); err != nil {
+				return &lostError{err}
+			}
 		}
-		if err := errors.Join(err, qp.Close()); err != nil {
-			return count, &lostError{err}
-		}
-	}
-	return count, nil
+		return nil
+	})
 }
 
-// dialAll is the plain loop that connectAll is compared with.
-func dialAll(ctx context.Context, address string, r round) (count uint64, err error) {
-	var d net.Dialer
-	for deadline := time.Now().Add(r.Duration); r.Iterations == 0 || count < r.Iterations; count++ {
-		if r.Iterations == 0 && count > 0 && !time.Now().Before(deadline) {
-			break
+// dialAll is the plain way that connectAll is compared with.
+func dialAll(ctx context.Context, address string, loops int, r round) (made uint64, err error) {
+	return r.makeAll(ctx, loops, func(ctx context.Context, more func() bool) error {
+		var d net.Dialer
+		for more() {
+			c, err := d.DialContext(ctx, "tcp", address)
+			if err == nil {
+				err = c.Close()
+			}
+			if err != nil {
+				return err
+			}
 		}
-		c, err := d.DialContext(ctx, "tcp", address)
-		if err == nil {
-			err = c.Close()
+		return nil
+	})
+}
+
+// makeAll runs loops that make the connections of a round together: one each
+// time that more says so, and at least one of them all.
+func (r *round) makeAll(ctx context.Context, loops int, loop func(ctx context.Context, more func() bool) error) (made uint64, err error) {
+	var begun atomic.Uint64
+	deadline := time.Now().Add(r.Duration)
+	more := func() bool {
+		switch n := begun.Add(1); {
+		case r.Iterations > 0 && n <= r.Iterations, r.Iterations == 0 && (n == 1 || time.Now().Before(deadline)):
+			return true
 		}
-		if err != nil {
-			return count, err
-		}
+		begun.Add(^uint64(0)) // not this one
+		return false
 	}
-	return count, nil
+	err = together(ctx, loops, func(ctx context.Context, _ int) error { return loop(ctx, more) })
+	return begun.Load(), err
 }

@@ -29,8 +29,8 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 		if !c.Baseline {
 			continue
 		}
-		took, made, err = c.bare(ctx, rawRound{Kind: rawConnect}, func(address string) (uint64, error) {
-			return dialAll(ctx, address, r)
+		took, made, err = c.bare(ctx, rawRound{Kind: rawConnect, Conns: s.QPs}, func(address string) (uint64, error) {
+			return dialAll(ctx, address, s.QPs, r)
 		})
 		if err != nil {
 			return result, err
@@ -38,17 +38,17 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 		bare.add(float64(made), took)
 		c.roundOver()
 	}
-	result = ours.result()
+	result = ours.result(s.QPs)
 	if c.Baseline {
-		result.compare(bare.result(), 0, 0)
+		result.compare(bare.result(s.QPs), 0, 0)
 	}
 	return result, nil
 }
 
 type connectTally struct{ tally }
 
-func (t *connectTally) result() Result {
-	r := t.tally.result(setup{QPs: 1}, true)
+func (t *connectTally) result(qps int) Result {
+	r := t.tally.result(setup{QPs: qps}, true)
 	r.ConnectionsPerSecond, r.MessagesPerSecond = r.MessagesPerSecond, 0
 	return r
 }

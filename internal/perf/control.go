@@ -172,6 +172,8 @@ func (s *setup) check(memory uint64) error {
 		return fmt.Errorf("size %d: say 1 to %s", s.Size, sizeText(MaxSize))
 	case s.QPs < 1 || s.QPs > MaxQPs:
 		return fmt.Errorf("%d queue pairs: say 1 to %d", s.QPs, MaxQPs)
+	case s.Test == TestConnect && s.QPs > MaxConnecting:
+		return errConnecting(s.QPs)
 	case s.Depth < 1 || s.Depth > MaxDepth:
 		return fmt.Errorf("depth %d: say 1 to %d", s.Depth, MaxDepth)
 	case s.SignalEvery < 1 || s.SignalEvery > s.Depth && s.Test != TestLatency:

@@ -29,22 +29,7 @@ func (t *transfer) run(ctx context.Context, r round) error {
 	if t.group.Poll == PollBusy {
 		return t.spinAll(ctx)
 	}
-	if len(t.flows) == 1 {
-		return t.wait(ctx, t.flows[0])
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	errs := make([]error, len(t.flows))
-	var wg sync.WaitGroup
-	for i, f := range t.flows {
-		wg.Go(func() {
-			if errs[i] = t.wait(ctx, f); errs[i] != nil {
-				cancel(errs[i])
-			}
-		})
-	}
-	wg.Wait()
-	return first(errs)
+	return together(ctx, len(t.flows), func(ctx context.Context, i int) error { return t.wait(ctx, t.flows[i]) })
 }
 
 // wait drives one flow, asleep while there is nothing to do.
@@ -121,6 +106,27 @@ func (t *transfer) totals() []uint64 {
 		totals[i] = f.peerTotal
 	}
 	return totals
+}
+
+// together runs loops 0 to n-1 at a time, and returns when all have ended. The
+// first error ends the others.
+func together(ctx context.Context, n int, loop func(ctx context.Context, i int) error) error {
+	if n == 1 { // no goroutine is needed
+		return loop(ctx, 0)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			if errs[i] = loop(ctx, i); errs[i] != nil {
+				cancel(errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	return first(errs)
 }
 
 // first returns the error that was first: the others were cancelled because of

@@ -56,6 +56,8 @@ const (
 	MaxRounds   = 1000
 	MaxDuration = time.Hour
 	AtomicSize  = 8 // octets that an atomic changes
+
+	MaxConnecting = 64 // connections that are made at a time, to be closed
 )
 
 // Options says what a run measures. Zeros stand for the defaults of the test,
@@ -66,7 +68,7 @@ type Options struct {
 	Poll Poll
 
 	Sizes []int // octets of a message
-	QPs   []int // queue pairs at once; several only to see how they scale
+	QPs   []int // queue pairs at once, or that are being connected; several only to see how they scale
 	Depth int   // requests under way on each queue pair
 
 	// Duration or Iterations bound the timed part of a round; Iterations counts
@@ -121,7 +123,7 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--rounds %d: say 1 to %d", o.Rounds, MaxRounds)
 	case len(o.QPs) > 1 && o.Test != TestScale:
 		return fmt.Errorf("several numbers of queue pairs are for --test scale: give one with --test %s", o.Test)
-	case o.QPs[0] != 1 && (o.Test == TestLatency || o.Test == TestConnect):
+	case o.QPs[0] != 1 && o.Test == TestLatency:
 		return fmt.Errorf("--test %s works on one queue pair at a time: leave --qps out", o.Test)
 	case o.Bidir && (o.Test == TestLatency || o.Test == TestConnect):
 		return fmt.Errorf("--bidir is for --test bw, rate and scale: leave it out with --test %s", o.Test)
@@ -200,8 +202,12 @@ func (o *Options) fill() {
 	}
 	if len(o.QPs) == 0 {
 		o.QPs = []int{1}
-		if o.Test == TestScale {
+		switch o.Test {
+		case TestScale:
 			o.QPs = []int{1, 64}
+		case TestConnect:
+			o.QPs = []int{4}
+		default:
 		}
 	}
 	def(&o.Depth, depth)

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"fmt"
 	"net"
 	"time"
 
@@ -143,7 +144,7 @@ func (o *Options) notes() []string {
 			note("baseline: bare TCP, blocking reads and writes of Go on both sides")
 		}
 	case TestConnect:
-		note("baseline: bare TCP, one loop that dials and closes and one that accepts and closes")
+		note(fmt.Sprintf("baseline: bare TCP, as many loops that dial and close as RDMA has, and as many that accept and close: %d", o.QPs[0]))
 	default:
 		if o.BaselineBest {
 			note("baseline: bare TCP, blocking calls of Go of the sizes that were fastest")

@@ -106,7 +106,7 @@ func (s *Server) serve(ctx context.Context, r *rnic.ConnRequest) {
 
 // add enters a new session.
 func (s *Server) add(r *rnic.ConnRequest) (*session, error) {
-	n := &session{server: s, incoming: make(chan connection, 16), host: hostOf(r.LocalAddr())}
+	n := &session{server: s, incoming: make(chan connection, MaxConnecting), host: hostOf(r.LocalAddr())}
 	_, _ = rand.Read(n.token[:]) // it never fails
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ func (t *Table) Begin(r *Report) {
 	t.report = r
 	what := fmt.Sprintf("%s %s, poll %s, depth %d, CRC %s, markers %s", r.Op, r.Test, r.Poll, r.Depth, onOff(r.CRC), onOff(r.Markers))
 	if r.Test == TestConnect {
-		what = fmt.Sprintf("connections made and closed, CRC %s, markers %s", onOff(r.CRC), onOff(r.Markers))
+		what = fmt.Sprintf("connections made and closed, %d at a time, CRC %s, markers %s", r.QPs[0], onOff(r.CRC), onOff(r.Markers))
 	}
 	if r.Inline {
 		what += ", inline"
@@ -85,7 +85,7 @@ func (t *Table) columns(r *Result) []column {
 	if r.Size > 0 {
 		add("size", sizeText(r.Size))
 	}
-	if t.report.Test == TestScale || r.QPs != 1 {
+	if t.report.Test == TestScale || r.QPs != 1 && t.report.Test != TestConnect {
 		add("QPs", fmt.Sprint(r.QPs))
 	}
 	base := r.Baseline
