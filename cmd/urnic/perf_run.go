@@ -85,7 +85,7 @@ type perfView struct {
 	out, terminal io.Writer
 	json          bool
 	round         time.Duration // how long one takes, or 0
-	rounds, left  int           // of the next row
+	rounds        int           // of the next row
 	bar           *progress
 	stop          func() // ends what counts the seconds
 }
@@ -93,7 +93,7 @@ type perfView struct {
 // begin begins to show rounds.
 func (v *perfView) begin(rounds int) {
 	v.end()
-	v.rounds, v.left = rounds, rounds
+	v.rounds = rounds
 	seconds := int64(v.round / time.Second)
 	if seconds == 0 {
 		v.bar = newProgress(v.terminal, int64(rounds), progressbar.OptionSetDescription("perf, rounds"))
@@ -136,7 +136,7 @@ func (v *perfView) hooks() perf.Hooks {
 	h := perf.Hooks{
 		Case: v.begin,
 		Round: func() {
-			if v.left--; v.stop == nil && v.left > 0 { // the end is told by the row
+			if v.stop == nil {
 				v.bar.add(1)
 			}
 		},

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ var isTerminal = func(w io.Writer) bool {
 // leaves nothing behind. A nil one shows nothing.
 type progress struct {
 	mu    sync.Mutex
+	line  *terminalLine
 	bar   *progressbar.ProgressBar
 	done  int64
 	shown bool
@@ -40,13 +42,14 @@ func newProgress(w io.Writer, total int64, options ...progressbar.Option) *progr
 	if total == 0 {
 		total = -1
 	}
-	p := &progress{bar: progressbar.NewOptions64(total, append([]progressbar.Option{
-		progressbar.OptionSetWriter(w),
+	line := &terminalLine{w: w, dumb: os.Getenv("TERM") == "dumb"}
+	p := &progress{line: line, bar: progressbar.NewOptions64(total, append([]progressbar.Option{
+		progressbar.OptionSetWriter(line),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionSetTheme(progressbar.ThemeASCII),
 		progressbar.OptionSpinnerType(9), // of ASCII, too
 		// They wipe the ^C of an interrupt as well.
-		progressbar.OptionUseANSICodes(os.Getenv("TERM") != "dumb"),
+		progressbar.OptionUseANSICodes(!line.dumb),
 		progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100 * time.Millisecond),
 		progressbar.OptionSetSpinnerChangeInterval(0), // else a goroutine turns it for ever
@@ -89,7 +92,42 @@ func (p *progress) end() {
 	defer p.mu.Unlock()
 	p.ended = true
 	p.timer.Stop()
-	_ = p.bar.Clear() // as above
+	_ = p.line.wipe() // as above
+}
+
+// A terminalLine is the line that a bar is written to. The bar's own Clear leaves
+// what was written when it became full.
+type terminalLine struct {
+	w     io.Writer
+	dumb  bool // it knows no ANSI codes
+	at    int  // column
+	width int  // columns that have been written to
+}
+
+// Write writes ASCII, and ANSI codes that count as columns as well.
+func (l *terminalLine) Write(b []byte) (int, error) {
+	for _, c := range b {
+		if l.at++; c == '\r' {
+			l.at = 0
+		}
+		l.width = max(l.width, l.at)
+	}
+	return l.w.Write(b)
+}
+
+// wipe leaves an empty line with the cursor at its beginning, if anything was
+// written to it.
+func (l *terminalLine) wipe() error {
+	if l.width == 0 {
+		return nil
+	}
+	wipe := "\x1b[2K\r"
+	if l.dumb {
+		wipe = "\r" + strings.Repeat(" ", l.width) + "\r"
+	}
+	l.at, l.width = 0, 0
+	_, err := io.WriteString(l.w, wipe)
+	return err
 }
 
 // A progressReader tells a progress of what is read.

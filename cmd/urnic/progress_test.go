@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -89,6 +90,39 @@ func testLongWork(t *testing.T) {
 			t.Errorf("after the end: %q", out.String()[length:])
 		}
 	})
+}
+
+// Work that is done when the bar is first shown leaves nothing behind either, nor
+// does a bar that is longer when it is full than it ever was before.
+func TestFullBarIsWiped(t *testing.T) {
+	for _, terminal := range []string{"xterm", "dumb"} {
+		for _, before := range []int64{0, 1, 999} {
+			t.Run(fmt.Sprintf("%s after %d", terminal, before), func(t *testing.T) {
+				t.Setenv("TERM", terminal)
+				synctest.Test(t, func(t *testing.T) {
+					const total = 1000
+					var out output
+					onTerminal(t, &out)
+					p := newProgress(&out, total)
+					if before > 0 {
+						p.add(before)
+						time.Sleep(patience + time.Millisecond)
+						synctest.Wait()
+					}
+					p.add(total - before)
+					time.Sleep(patience + time.Millisecond)
+					synctest.Wait()
+					if got := screen(out.String()); !strings.Contains(got, "(1000/1000") {
+						t.Errorf("when all is done: %q", got)
+					}
+					p.end()
+					if got := screen(out.String()); got != "" {
+						t.Errorf("what is left: %q", got)
+					}
+				})
+			})
+		}
+	}
 }
 
 // Where nothing moves, that is shown; where the total is not known, a count.
