@@ -169,6 +169,15 @@ func TestHelpHasExamples(t *testing.T) {
 	}
 }
 
+func TestHelpHasAnExampleOfEachCommand(t *testing.T) {
+	_, out, _ := urnic(t, nil, "help")
+	for _, cmd := range newRootCommand().Commands() {
+		if !strings.Contains(out, "\n  urnic "+cmd.Name()) {
+			t.Errorf("no example of %s in\n%s", cmd.Name(), out)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	status, out, _ := urnic(t, nil, "version")
 	if status != 0 || !strings.HasPrefix(out, "urnic ") || strings.Count(out, "\n") != 1 {

@@ -22,6 +22,7 @@ kernel module and no privileges.`,
   urnic devinfo
   urnic rping -s
   urnic rping -c -a 127.0.0.1 -C 10 -v -V
+  urnic perf local --test lat --baseline
   urnic dissect capture.pcap
   urnic dissect --summary --json capture.pcap
   urnic version`,
