@@ -20,7 +20,7 @@ measures bare TCP between the same two programs in between, and tells the ratio.
 The tests are bw (octets a second, with --depth requests under way), rate (the same, with
 messages a second first), lat (a message there and one back), connect (connections made
 and closed, --qps at a time) and scale (many queue pairs: what they carry together, and
-what one costs that is idle).
+what one costs that is idle); idle measures the latter alone.
 
 The clock of a round stops when the other side has said that all is there. What arrived is
 compared with what was sent after each round, outside of the time that counts. The exit
@@ -54,7 +54,7 @@ With --json it prints one JSON object:
    "bytes_per_qp_side","goroutines_per_qp_side",   of an idle queue pair, with 16 of them or more
    "allocs_per_op",                 objects that this process allocates for a message
    "samples",                       of each round: octets, messages (rate) or connections a
-                                    second, or the median latency
+                                    second, the median latency, or octets of an idle queue pair
    "baseline":{"bytes_per_second","messages_per_second","connections_per_second",
      "latency_ns","round_trip_ns","samples",
      "write_size","read_size"},     octets of its calls
@@ -100,6 +100,7 @@ over TCP on loopback. It takes the flags of client.` + perfMeasureLong,
   urnic perf local --test rate --op send --poll busy
   urnic perf local --size all --baseline --svg bw.svg
   urnic perf local --test scale --qps 1,64,1024
+  urnic perf local --test idle --qps 4096
   urnic perf local --test lat --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -177,10 +178,10 @@ const perfPort = 7175
 // addMeasure adds the flags that say what is measured.
 func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 	f.StringVar(&o.op, "op", "write", "`OPERATION`: send, write, write-imm, read or atomic")
-	f.StringVar(&o.test, "test", "bw", "`TEST`: bw, lat, rate, connect or scale")
+	f.StringVar(&o.test, "test", "bw", "`TEST`: bw, lat, rate, connect, scale or idle")
 	f.StringVar(&o.poll, "poll", "event", "`HOW` to learn of completions: event (sleep until there are some) or busy")
 	f.StringVar(&o.size, "size", "", "`OCTETS` of a message, with K, M or G; a list, or all: powers of two from 2 to 8M (default 64K, or 64 with --test lat and rate)")
-	f.StringVar(&o.qps, "qps", "", "`NUMBER` of queue pairs, of connections at a time with --test connect; a list with --test scale (default 1; 4 with --test connect, 1,64 with scale)")
+	f.StringVar(&o.qps, "qps", "", "`NUMBER` of queue pairs, of connections at a time with --test connect; a list with --test scale and idle (default 1; 4 with --test connect, 1,64 with scale, 256 with idle)")
 	f.IntVar(&o.Depth, "depth", 0, "`REQUESTS` under way on each queue pair (default 64, 256 with --test rate, 16 with scale)")
 	f.DurationVar(&o.Duration, "duration", 0, "how long a round takes (default 1s)")
 	f.IntVar(&o.iters, "iters", 0, "`MESSAGES` of a round on each queue pair, in place of a duration; or connections (default 1000)")
@@ -211,15 +212,8 @@ func (o *perfOptions) check(f *pflag.FlagSet) (err error) {
 		return errors.New("a round has to end, and not at once: give --duration or --iters more than 0")
 	}
 	o.Iterations = uint64(o.iters)
-	if o.test == string(perf.TestConnect) {
-		for _, name := range []string{"op", "size", "depth", "signal-every", "inline", "bidir", "baseline-best"} {
-			if f.Changed(name) {
-				return fmt.Errorf("--test connect moves no data: leave --%s out", name)
-			}
-		}
-	}
-	if o.svg != "" && o.test == string(perf.TestConnect) {
-		return errors.New("--test connect has one figure, which makes no plot: leave --svg out")
+	if err := o.checkDataless(f); err != nil {
+		return err
 	}
 	if o.MULPDU != 0 && (o.MULPDU < mpa.MinMULPDU || o.MULPDU > mpa.MaxMULPDU) {
 		return fmt.Errorf("--mulpdu %d: say %d to %d, or 0 for one TCP segment", o.MULPDU, mpa.MinMULPDU, mpa.MaxMULPDU)
@@ -245,6 +239,27 @@ func (o *perfOptions) check(f *pflag.FlagSet) (err error) {
 		return err
 	}
 	return o.Check()
+}
+
+// checkDataless refuses the flags that mean nothing to tests that move no data.
+func (o *perfOptions) checkDataless(f *pflag.FlagSet) error {
+	none := []string{"op", "size", "depth", "signal-every", "inline", "bidir", "baseline-best"}
+	switch perf.Test(o.test) {
+	case perf.TestConnect:
+	case perf.TestIdle:
+		none = append(none, "poll", "duration", "iters", "baseline")
+	default:
+		return nil
+	}
+	for _, name := range none {
+		if f.Changed(name) {
+			return fmt.Errorf("--test %s moves no data: leave --%s out", o.test, name)
+		}
+	}
+	if o.svg != "" {
+		return fmt.Errorf("--test %s has one figure, which makes no plot: leave --svg out", o.test)
+	}
+	return nil
 }
 
 func (o *perfOptions) parseMemory() error {

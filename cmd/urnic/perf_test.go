@@ -184,6 +184,21 @@ func TestPerfCountsWhatIdleQueuePairsCost(t *testing.T) {
 	}
 }
 
+func TestPerfMeasuresIdleQueuePairsAlone(t *testing.T) {
+	r := perfLocal(t, "--test", "idle", "--qps", "16,32", "--rounds", "2")
+	if len(r.Results) != 2 || r.Op != "" {
+		t.Fatalf("%+v", r)
+	}
+	for i, got := range r.Results {
+		if got.QPs != 16<<i || got.GoroutinesPerQP == nil || *got.GoroutinesPerQP <= 0 || len(got.Samples) != 2 || got.Seconds <= 0 || got.BytesPerSecond != 0 {
+			t.Errorf("%+v", got)
+		}
+	}
+	if out := ok(t, "perf", "local", "--test", "idle"); !strings.Contains(out, "connected and idle, depth 16") || !strings.Contains(out, "octets/QP  goroutines/QP\n") {
+		t.Errorf("%s", out)
+	}
+}
+
 func TestPerfMakesSoManyConnectionsAtATime(t *testing.T) {
 	for _, args := range [][]string{nil, {"--qps", "1"}, {"--qps", "7"}} {
 		args := append([]string{"--test", "connect", "--iters", "50", "--baseline", "--rounds", "1"}, args...)
@@ -312,13 +327,13 @@ func TestPerfErrors(t *testing.T) {
 		args []string
 	}{
 		{"--op push: say send, write, write-imm, read or atomic", []string{"local", "--op", "push"}},
-		{"--test luck: say bw, lat, rate, connect or scale", []string{"local", "--test", "luck"}},
+		{"--test luck: say bw, lat, rate, connect, scale or idle", []string{"local", "--test", "luck"}},
 		{"--poll never: say event or busy", []string{"local", "--poll", "never"}},
 		{"--crc maybe: say on or off", []string{"local", "--crc", "maybe"}},
 		{"--size 4X: \"4X\" is no size", []string{"local", "--size", "4X"}},
 		{"--size 64: an atomic changes 8 octets", []string{"local", "--op", "atomic", "--size", "64"}},
 		{"--qps 0: \"0\" is no number from 1 on", []string{"local", "--qps", "0"}},
-		{"several numbers of queue pairs are for --test scale", []string{"local", "--qps", "1,2"}},
+		{"several numbers of queue pairs are for --test scale and idle: give one with --test bw", []string{"local", "--qps", "1,2"}},
 		{"--test lat works on one queue pair at a time", []string{"local", "--test", "lat", "--qps", "2"}},
 		{"65 connections at a time: say 1 to 64", []string{"local", "--test", "connect", "--qps", "65"}},
 		{"leave --depth out", []string{"local", "--test", "lat", "--depth", "2"}},
@@ -337,6 +352,11 @@ func TestPerfErrors(t *testing.T) {
 		{"raise --max-memory", []string{"local", "--size", "1M", "--max-memory", "1M"}},
 		{"--mulpdu", []string{"local", "--mulpdu", "5"}},
 		{"--svg: the plot can't be written", []string{"local", "--svg", filepath.Join(t.TempDir(), "missing", "x.svg")}},
+		{"leave --depth out", []string{"local", "--test", "idle", "--depth", "2"}},
+		{"leave --baseline out", []string{"local", "--test", "idle", "--baseline"}},
+		{"leave --iters out", []string{"local", "--test", "idle", "--iters", "2"}},
+		{"leave --svg out", []string{"local", "--test", "idle", "--svg", "x"}},
+		{"--qps 15: so few queue pairs don't tell", []string{"local", "--test", "idle", "--qps", "32,15"}},
 		{"leave --svg out", []string{"local", "--test", "connect", "--svg", "x"}},
 		{"--json and --pcap - both want standard output", []string{"local", "--json", "--pcap", "-"}},
 		{"give the server as HOST:PORT", []string{"client"}},

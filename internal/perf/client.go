@@ -121,8 +121,12 @@ func (c *client) measure(ctx context.Context) error {
 		if c.Hooks.Case != nil {
 			c.Hooks.Case(rounds)
 		}
-		if c.Test == TestScale {
+		switch c.Test {
+		case TestScale:
 			return c.scale(ctx)
+		case TestIdle:
+			return c.idleOnly(ctx)
+		default:
 		}
 		s := c.setup(size, c.QPs[0])
 		var measure func(context.Context, setup) (Result, error)

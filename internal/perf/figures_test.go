@@ -94,6 +94,7 @@ func TestDefaultsAreThoseOfTheTest(t *testing.T) {
 		{Options{Test: TestLatency, Baseline: true}, "write lat event [64] [1] 1 1s 0 3"},
 		{Options{Test: TestRate, Op: OpAtomic}, "atomic rate event [8] [1] 256 1s 0 1"},
 		{Options{Test: TestScale, Iterations: 5}, "write scale event [65536] [1 64] 16 0s 5 1"},
+		{Options{Test: TestIdle}, "write idle event [1] [256] 16 0s 0 1"},
 		{Options{Test: TestConnect}, "write connect event [1] [4] 1 0s 1000 1"},
 	} {
 		if err := tc.o.Check(); err != nil {

@@ -31,6 +31,7 @@ const (
 	TestRate      Test = "rate"
 	TestConnect   Test = "connect"
 	TestScale     Test = "scale"
+	TestIdle      Test = "idle"
 )
 
 // A Poll says how a side finds out about completions.
@@ -44,7 +45,7 @@ const (
 
 var (
 	ops   = []Op{OpSend, OpWrite, OpWriteImm, OpRead, OpAtomic}
-	tests = []Test{TestBandwidth, TestLatency, TestRate, TestConnect, TestScale}
+	tests = []Test{TestBandwidth, TestLatency, TestRate, TestConnect, TestScale, TestIdle}
 	polls = []Poll{PollEvent, PollBusy}
 )
 
@@ -121,8 +122,10 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--duration %v: say up to %v", o.Duration, MaxDuration)
 	case o.Rounds < 1 || o.Rounds > MaxRounds:
 		return fmt.Errorf("--rounds %d: say 1 to %d", o.Rounds, MaxRounds)
-	case len(o.QPs) > 1 && o.Test != TestScale:
-		return fmt.Errorf("several numbers of queue pairs are for --test scale: give one with --test %s", o.Test)
+	case len(o.QPs) > 1 && o.Test != TestScale && o.Test != TestIdle:
+		return fmt.Errorf("several numbers of queue pairs are for --test scale and idle: give one with --test %s", o.Test)
+	case o.Baseline && o.Test == TestIdle:
+		return fmt.Errorf("--test idle has nothing of TCP beside it: leave --baseline out")
 	case o.QPs[0] != 1 && o.Test == TestLatency:
 		return fmt.Errorf("--test %s works on one queue pair at a time: leave --qps out", o.Test)
 	case o.Bidir && (o.Test == TestLatency || o.Test == TestConnect):
@@ -137,6 +140,11 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--baseline-best says which baseline: give --baseline as well")
 	case len(o.Sizes) > 1 && (o.Test == TestScale || o.Test == TestConnect):
 		return fmt.Errorf("--test %s takes one --size", o.Test)
+	}
+	for _, n := range o.QPs {
+		if o.Test == TestIdle && n < leastIdle {
+			return fmt.Errorf("--qps %d: so few queue pairs don't tell what one costs, say %d or more", n, leastIdle)
+		}
 	}
 	for _, size := range o.Sizes {
 		if o.Op == OpAtomic && size != AtomicSize {
@@ -187,6 +195,8 @@ func (o *Options) fill() {
 		size, depth = 64, 256
 	case TestScale:
 		depth = 16
+	case TestIdle:
+		size, depth = 1, idleDepth
 	case TestConnect:
 		size, depth = 1, 1
 		if o.Duration == 0 {
@@ -207,12 +217,14 @@ func (o *Options) fill() {
 			o.QPs = []int{1, 64}
 		case TestConnect:
 			o.QPs = []int{4}
+		case TestIdle:
+			o.QPs = []int{256}
 		default:
 		}
 	}
 	def(&o.Depth, depth)
 	def(&o.SignalEvery, 1)
-	if o.Iterations == 0 {
+	if o.Iterations == 0 && o.Test != TestIdle {
 		def(&o.Duration, time.Second)
 	}
 	rounds := 1
@@ -235,6 +247,6 @@ func (o *Options) setup(size, qps int) setup {
 	return setup{
 		Op: o.Op, Test: o.Test, Poll: o.Poll, Size: size, QPs: qps, Depth: o.Depth, SignalEvery: o.SignalEvery,
 		Inline: o.Inline && size <= rnic.MaxInline && o.Op != OpRead && o.Op != OpAtomic,
-		Bidir:  o.Bidir, NoCRC: o.NoCRC, Markers: o.Markers, MULPDU: o.MULPDU,
+		Bidir:  o.Bidir, Idle: o.Test == TestIdle, NoCRC: o.NoCRC, Markers: o.Markers, MULPDU: o.MULPDU,
 	}
 }

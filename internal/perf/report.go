@@ -18,7 +18,7 @@ type Report struct {
 	Cores  int    `json:"cores"` // that the program may use
 	Date   string `json:"date"`
 
-	Op      Op       `json:"op,omitempty"` // not of connections
+	Op      Op       `json:"op,omitempty"` // not of connections and idle queue pairs
 	Test    Test     `json:"test"`
 	Poll    Poll     `json:"poll"`
 	CRC     bool     `json:"crc"`
@@ -54,7 +54,7 @@ type Result struct {
 	GoroutinesPerQP      *float64     `json:"goroutines_per_qp_side,omitempty"`
 	AllocsPerOp          *float64     `json:"allocs_per_op,omitempty"` // objects that this process has allocated
 
-	Samples []float64 `json:"samples,omitempty"` // of each round: octets, messages or connections a second, or the median latency
+	Samples []float64 `json:"samples,omitempty"` // of each round: octets, messages or connections a second, the median latency, or octets of an idle queue pair
 
 	Baseline     *BaselineResult `json:"baseline,omitempty"`
 	Ratio        float64         `json:"ratio,omitempty"` // to the baseline: the median of those of the rounds
@@ -85,7 +85,7 @@ func newReport(o *Options) *Report {
 		Op:   o.Op, Test: o.Test, Poll: o.Poll, CRC: !o.NoCRC, Markers: o.Markers, Inline: o.Inline, Depth: o.Depth, QPs: o.QPs,
 		Bidir: o.Bidir, Rounds: o.Rounds, Results: []Result{},
 	}
-	if o.Test == TestConnect {
+	if o.Test == TestConnect || o.Test == TestIdle {
 		r.Op = ""
 	}
 	r.setEnvironment()
@@ -132,6 +132,9 @@ func (o *Options) notes() []string {
 		if o.Op == OpWrite {
 			note("each Write has Immediate Data: nothing else tells that it has arrived")
 		}
+	}
+	if o.Test == TestIdle {
+		note("seconds are those until all are connected, one after the other")
 	}
 	if !o.Baseline {
 		return notes

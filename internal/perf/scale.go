@@ -3,12 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
-	"runtime"
 )
-
-// leastIdle is from how many queue pairs on it makes sense to divide by them
-// what the process has grown by.
-const leastIdle = 16
 
 // scale measures what many queue pairs cost that are idle, and what they carry
 // together. Rounds of the various numbers alternate.
@@ -44,10 +39,6 @@ type scaleCase struct {
 	ours, bare tally
 	idle       *idleCost // or nil
 }
-
-// An idleCost is what the process has grown by for each idle queue pair and
-// side.
-type idleCost struct{ octets, goroutines float64 }
 
 // scaleRound makes a round, and one over bare TCP.
 func (c *client) scaleRound(ctx context.Context, s *scaleCase) (err error) {
@@ -92,31 +83,7 @@ func (s *scaleCase) result(c *client, to *scaleCase) Result {
 	}
 	r.Scaling = median(ratios)
 	if s.idle != nil {
-		if s.idle.octets > 0 {
-			r.BytesPerQP = s.idle.octets
-		}
-		r.GoroutinesPerQP = &s.idle.goroutines
+		s.idle.tell(&r)
 	}
 	return r
-}
-
-// idle measures what queue pairs cost that are connected and never used.
-func (c *client) idle(ctx context.Context, s setup) (*idleCost, error) {
-	s.Idle = true
-	memory, told := resident()
-	goroutines := runtime.NumGoroutine()
-	g, err := c.open(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	share := float64(s.QPs)
-	if c.BothSides {
-		share *= 2
-	}
-	grown, _ := resident()
-	cost := &idleCost{goroutines: float64(runtime.NumGoroutine()-goroutines) / share}
-	if told {
-		cost.octets = (float64(grown) - float64(memory)) / share
-	}
-	return cost, c.shut(ctx, g)
 }

@@ -18,8 +18,12 @@ type Table struct {
 func (t *Table) Begin(r *Report) {
 	t.report = r
 	what := fmt.Sprintf("%s %s, poll %s, depth %d, CRC %s, markers %s", r.Op, r.Test, r.Poll, r.Depth, onOff(r.CRC), onOff(r.Markers))
-	if r.Test == TestConnect {
+	switch r.Test {
+	case TestIdle:
+		what = fmt.Sprintf("queue pairs connected and idle, depth %d, CRC %s, markers %s", r.Depth, onOff(r.CRC), onOff(r.Markers))
+	case TestConnect:
 		what = fmt.Sprintf("connections made and closed, %d at a time, CRC %s, markers %s", r.QPs[0], onOff(r.CRC), onOff(r.Markers))
+	default:
 	}
 	if r.Inline {
 		what += ", inline"
@@ -85,7 +89,7 @@ func (t *Table) columns(r *Result) []column {
 	if r.Size > 0 {
 		add("size", sizeText(r.Size))
 	}
-	if t.report.Test == TestScale || r.QPs != 1 && t.report.Test != TestConnect {
+	if t.report.Test == TestScale || t.report.Test == TestIdle || r.QPs != 1 && t.report.Test != TestConnect {
 		add("QPs", fmt.Sprint(r.QPs))
 	}
 	base := r.Baseline
@@ -106,6 +110,8 @@ func (t *Table) columns(r *Result) []column {
 		if r.Baseline != nil {
 			add("TCP", fmt.Sprintf("%.0f", base.ConnectionsPerSecond))
 		}
+	case TestIdle:
+		add("seconds", fmt.Sprintf("%.2f", r.Seconds))
 	case TestRate:
 		add("messages/s", fmt.Sprintf("%.0f", r.MessagesPerSecond))
 		add("MB/s", megabytes(r.BytesPerSecond))
@@ -126,6 +132,8 @@ func (t *Table) columns(r *Result) []column {
 	}
 	if t.report.Test == TestScale {
 		add("to first", fmt.Sprintf("%.2f", r.Scaling))
+	}
+	if t.report.Test == TestScale || t.report.Test == TestIdle {
 		octets, goroutines := "-", "-" // too few to tell
 		if r.GoroutinesPerQP != nil {
 			octets, goroutines = fmt.Sprintf("%.0f", r.BytesPerQP), fmt.Sprintf("%.2f", *r.GoroutinesPerQP)
