@@ -69,7 +69,7 @@ type perfOptions struct {
 	listen, op, test, poll, size, qps, maxMemory string
 	crc                                          string
 	json                                         bool
-	svg                                          string
+	svg, cpuProfile                              string
 	iters                                        int
 }
 
@@ -196,6 +196,7 @@ func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 	f.BoolVar(&o.BaselineBest, "baseline-best", false, "have the baseline move a stream as fast as it can, whatever the size of messages")
 	f.BoolVar(&o.json, "json", false, "write the result as one JSON object")
 	f.StringVar(&o.svg, "svg", "", "plot the results into this `FILE`: against the size, the number of queue pairs, or as percentiles")
+	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write what takes processor time in this process to this `FILE`, for go tool pprof")
 	f.StringVar(&o.maxMemory, "max-memory", "2G", "`OCTETS` of memory that a run may take, with K, M or G")
 	o.add(f)
 }

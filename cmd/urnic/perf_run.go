@@ -65,7 +65,12 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 		view.terminal = io.Discard
 	}
 	o.Hooks = view.hooks()
+	stop, err := profile(o.cpuProfile)
+	if err != nil {
+		return err
+	}
 	report, err := perf.Run(ctx, dev.Device, segments, address, o.Options)
+	err = errors.Join(err, stop())
 	view.end()
 	if report != nil && o.json {
 		report.Error = text(err)

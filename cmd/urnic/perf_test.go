@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -316,6 +317,18 @@ func TestPerfServerRefusesMoreThanItHas(t *testing.T) {
 	status, _, errOut := urnic(t, nil, args...)
 	wantError(t, args, status, errOut, "the other side says", "--max-memory")
 	ok(t, "perf", "client", address, "--iters", "10")
+}
+
+func TestPerfProfileIsOneOfPprof(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cpu.out")
+	ok(t, "perf", "local", "--iters", "10", "--cpuprofile", file)
+	b, err := os.ReadFile(file)
+	if err != nil || !bytes.HasPrefix(b, []byte{0x1f, 0x8b}) { // gzip
+		t.Errorf("%d octets, which begin with % x; %v", len(b), b[:min(len(b), 2)], err)
+	}
+	args := []string{"perf", "local", "--iters", "10", "--cpuprofile", filepath.Join(file, "none")}
+	status, _, errOut := urnic(t, nil, args...)
+	wantError(t, args, status, errOut, "--cpuprofile")
 }
 
 func TestPerfErrors(t *testing.T) {
