@@ -131,12 +131,12 @@ func TestMissingPeerAndFailedRunStandOnThePage(t *testing.T) {
 
 func TestWhatWasNotWantedIsSaidToBeNotRun(t *testing.T) {
 	what := aTally()
-	what.Rounds = []round{{"urnic connections": what.Rounds[0]["urnic connections"]}}
-	what.Commands = map[string]string{"urnic connections": "run it"}
+	what.Rounds = []round{{"urnic connections, 4 at a time": what.Rounds[0]["urnic connections, 4 at a time"]}}
+	what.Commands = map[string]string{"urnic connections, 4 at a time": "run it"}
 	what.Plots[1].NotRun = true
 	page := pageOf(t, what)
 	wants(t, page,
-		"| connections a second (TCP, MPA and QP), to raw TCP connect and accept | ≥ 0.50 | 2.00 | 2.00 … 2.00 | 40,000/s | 20,000/s | met |",
+		"| connections a second (TCP, MPA and QP), 4 at a time, to raw TCP connect and accept, 4 at a time | ≥ 0.50 | 2.00 | 2.00 … 2.00 | 40,000/s | 20,000/s | met |",
 		"| Send/Recv 64 B, depth 256, messages a second | ≥ 3.00 million/s | – | – | – | – | not run |",
 		"RDMA Write: bandwidth against size, CRC off: not run",
 	)

@@ -22,7 +22,7 @@ var goals = []row{
 	{"Send/Recv 64 B, depth 256, messages a second", atLeast(3e6).in(messageRate), alone("urnic send 64", messageRate)},
 	{"64 active QPs, sum of bandwidth, to one QP", atLeast(0.85), scaling("urnic 1 and 64 QPs", 64)},
 	{"10,000 connected idle QPs, both ends in one process: resident memory a QP and side", atMost(16 << 10).in(idleMemory), idle("urnic idle QPs")},
-	{"connections a second (TCP, MPA and QP), to raw TCP connect and accept", atLeast(0.5), toRaw("urnic connections", connectRate)},
+	{"connections a second (TCP, MPA and QP), 4 at a time, to raw TCP connect and accept, 4 at a time", atLeast(0.5), toRaw("urnic connections, 4 at a time", connectRate)},
 	{"allocations per work request in the steady state: the most of Writes, Sends and Reads of 64 B", noAllocations, allocations("urnic write 64", "urnic send 64", "urnic read 64")},
 }
 
@@ -34,4 +34,5 @@ var besides = []row{
 	{"raw TCP of Go, the baseline of 1 MiB, to iperf3 with calls of 1 MiB", noTarget, rawTo("urnic write 1M, CRC off", "iperf3 1M", bandwidth)},
 	{"RDMA Write 1 MiB, CRC off, to iperf3 with calls of 1 MiB", noTarget, toPeer("urnic write 1M, CRC off", "iperf3 1M", bandwidth)},
 	{"Send 1 MiB ping-pong, busy polling, time to that of libfabric `fi_pingpong -e msg`", noTarget, toPeer("urnic send 1M ping-pong, busy", "libfabric ping-pong 1M", latency)},
+	{"connections a second (TCP, MPA and QP), one at a time, to raw TCP connect and accept, one at a time", noTarget, toRaw("urnic connections, one at a time", connectRate)},
 }
