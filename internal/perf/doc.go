@@ -24,5 +24,6 @@
 // A [flow] keeps requests under way on one queue pair (flow.go, drive.go), a
 // [player] plays ping-pong (latency.go), and a [rawConn] does the like on bare TCP
 // (baseline.go). Loops on both sides make connections and close them (connect.go);
-// idle queue pairs are made, weighed and given up (idle.go). What comes of it is a [Report] (report.go).
+// idle queue pairs are made, weighed and given up (idle.go). What comes of it is a
+// [Report] (report.go).
 package perf
