@@ -13,29 +13,30 @@ import (
 // maxPieces is how many pieces one system call takes (IOV_MAX).
 const maxPieces = 1024
 
-// tcp drives a TCP connection by its file descriptor. What need not wait is done
-// on the descriptor itself; what waits goes through the runtime. The callbacks that
-// the runtime calls are made once, so that nothing is allocated per call; their
-// arguments and results pass through the struct. Those of writing belong to the
-// writer, those of reading to the reader.
+// tcp drives a TCP connection by its file descriptor. What need not wait does not
+// trouble the runtime's poller (Control); what waits does (Read, Write). The
+// callbacks are made once, so that nothing is allocated per call; their arguments
+// and results pass through the struct. Those of writing belong to the writer, those
+// of reading to the reader.
 type tcp struct {
 	*net.TCPConn
-	raw  syscall.RawConn
-	gate gate
-	fd   int // for calls that have entered gate
+	raw syscall.RawConn
 
 	write struct {
 		iov
 		pieces [][]byte
 		n      int
 		err    error
+		try    func(fd uintptr)
 		wait   func(fd uintptr) bool
 	}
 	read struct {
+		p     []byte
 		get   func() []byte
 		unget func()
 		n     int
 		err   error
+		try   func(fd uintptr)
 		wait  func(fd uintptr) bool
 	}
 	mss     int
@@ -48,14 +49,12 @@ func newTCP(c *net.TCPConn) (Stream, error) {
 		return nil, err
 	}
 	t := &tcp{TCPConn: c, raw: raw}
-	if err := raw.Control(func(fd uintptr) { t.fd = int(fd) }); err != nil {
-		return nil, err
-	}
+	t.write.try = t.writeNow
 	t.write.wait = func(fd uintptr) bool {
-		w := &t.write
-		w.n, w.err = t.writeNow(int(fd), w.pieces)
-		return w.n > 0 || w.err != nil || empty(w.pieces)
+		t.writeNow(fd)
+		return t.write.n > 0 || t.write.err != nil || empty(t.write.pieces)
 	}
+	t.read.try = func(fd uintptr) { t.read.n, t.read.err = readNow(int(fd), t.read.p) }
 	t.read.wait = func(fd uintptr) bool {
 		r := &t.read
 		r.n, r.err = readNow(int(fd), r.get())
@@ -75,18 +74,14 @@ func newTCP(c *net.TCPConn) (Stream, error) {
 }
 
 // Writev implements Stream.
-func (t *tcp) Writev(pieces [][]byte, wait bool) (int, error) {
-	pieces = pieces[:min(len(pieces), maxPieces)]
-	if !wait {
-		if !t.gate.enter() {
-			return 0, net.ErrClosed
-		}
-		defer t.gate.leave()
-		return t.writeNow(t.fd, pieces)
-	}
+func (t *tcp) Writev(pieces [][]byte, wait bool) (n int, err error) {
 	w := &t.write
-	w.pieces, w.n, w.err = pieces, 0, nil
-	err := t.raw.Write(w.wait)
+	w.pieces, w.n, w.err = pieces[:min(len(pieces), maxPieces)], 0, nil
+	if wait {
+		err = t.raw.Write(w.wait)
+	} else {
+		err = t.raw.Control(w.try)
+	}
 	w.pieces = nil
 	if err == nil {
 		err = w.err
@@ -95,15 +90,15 @@ func (t *tcp) Writev(pieces [][]byte, wait bool) (int, error) {
 }
 
 // writeNow writes what there is room for.
-func (t *tcp) writeNow(fd int, pieces [][]byte) (int, error) {
-	n, errno := t.write.writev(fd, pieces)
+func (t *tcp) writeNow(fd uintptr) {
+	w := &t.write
+	n, errno := w.writev(int(fd), w.pieces)
 	for errno == unix.EINTR {
-		n, errno = t.write.writev(fd, pieces)
+		n, errno = w.writev(int(fd), w.pieces)
 	}
-	if errno == 0 || errno == unix.EAGAIN {
-		return n, nil
+	if w.n = n; errno != 0 && errno != unix.EAGAIN {
+		w.err = errno
 	}
-	return 0, errno
 }
 
 func empty(pieces [][]byte) bool {
@@ -139,12 +134,14 @@ func tryTCP(c *net.TCPConn, p []byte) (n int, err error) {
 
 // TryRead implements Stream.
 func (t *tcp) TryRead(p []byte) (int, error) {
-	if !t.gate.enter() {
-		return 0, net.ErrClosed
+	r := &t.read
+	r.p = p
+	err := t.raw.Control(r.try)
+	r.p = nil
+	if err != nil {
+		return 0, err
 	}
-	n, err := readNow(t.fd, p)
-	t.gate.leave()
-	return n, err
+	return r.n, r.err
 }
 
 // Polls implements Stream.
@@ -168,18 +165,5 @@ func (t *tcp) MSS() int {
 	return t.mss
 }
 
-// Close implements Stream.
-func (t *tcp) Close() error {
-	if !t.gate.close() {
-		return net.ErrClosed
-	}
-	return t.TCPConn.Close()
-}
-
 // Abort implements Stream.
-func (t *tcp) Abort() error {
-	if !t.gate.close() {
-		return net.ErrClosed
-	}
-	return abort(t.TCPConn)
-}
+func (t *tcp) Abort() error { return abort(t.TCPConn) }
