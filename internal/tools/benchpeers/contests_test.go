@@ -12,8 +12,9 @@ import (
 
 func TestCommandsOfAContest(t *testing.T) {
 	for name, want := range map[string]string{
-		"urnic write 64K": "bin/urnic perf local --op write --test bw --size 65536 --depth 16 --crc on --baseline --duration 2s --rounds 1 --json",
-		"urnic idle QPs":  "bin/urnic perf local --test idle --qps " + strconv.Itoa(idleQPs(openFiles())) + " --rounds 1 --json",
+		"urnic write 64K":                "bin/urnic perf local --op write --test bw --size 65536 --depth 16 --crc on --baseline --duration 2s --rounds 1 --json",
+		"urnic connections, 4 at a time": "bin/urnic perf local --test connect --qps 4 --iters 10000 --baseline --rounds 1 --json",
+		"urnic idle QPs":                 "bin/urnic perf local --test idle --qps " + strconv.Itoa(idleQPs(openFiles())) + " --rounds 1 --json",
 		"UCX tag_lat 64": "UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_perftest -p 7471 &\n" +
 			"UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_perftest 127.0.0.1 -p 7471 -t tag_lat -s 64 -n 4000 -w 800 -f -v",
 		"libfabric ping-pong 64": "fi_pingpong -p tcp -e msg -S 64 -I 4000 -B 7471 &\nfi_pingpong -p tcp -e msg -S 64 -I 4000 -P 7471 127.0.0.1",
