@@ -234,7 +234,9 @@ func TestRevocationWaitsForTheEndOfALease(t *testing.T) {
 			_, err := l.Open(&f.Table, s, Scope{f.a, 3}, RemoteWrite, 0x10000, 1)
 			return err
 		},
-		"a check": func(l *Lease, f *fixture, s STag) error { return l.Check(&f.Table, s, Scope{f.a, 3}, RemoteWrite, 0x10000, 1) },
+		"a check": func(l *Lease, f *fixture, s STag) error {
+			return l.Check(&f.Table, s, Scope{f.a, 3}, RemoteWrite, 0x10000, 1)
+		},
 		"an access that was refused": func(l *Lease, f *fixture, s STag) error {
 			if _, err := l.Open(&f.Table, s, Scope{f.a, 3}, RemoteWrite, 0, 1); err == nil {
 				return errors.New("it was not")
