@@ -115,6 +115,13 @@ func (p *waitingProgram) isDone() bool {
 	}
 }
 
+func (p *waitingProgram) stillWaits(t *testing.T) {
+	t.Helper()
+	if p.isDone() {
+		t.Errorf("the program has got request %d, %v", p.wc.ID, p.err)
+	}
+}
+
 // want waits for the completion, which must be a success of that request.
 func (p *waitingProgram) want(t *testing.T, id uint64) {
 	t.Helper()
@@ -246,6 +253,44 @@ func TestPeerIsServedWhileTheProgramStaysAway(t *testing.T) {
 			}, w.options("B", polled))
 		})
 	}
+}
+
+// Who receives a Read answers it, whatever it is waiting or looking for itself.
+func TestWhoReceivesAnswersTheReadsOfThePeer(t *testing.T) {
+	w := new(witness)
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		target := p.B.Register(t, pattern(100, 1), everyRight)
+		sink := p.A.Register(t, make([]byte, 100), rnic.LocalWrite)
+		read := rnic.SendWR{ID: 9, Op: rnic.OpRead, SGL: []rnic.SGE{sink.SGE(0, 100)}, Remote: target.Remote(0)}
+		add := rnic.SendWR{ID: 9, Op: rnic.OpFetchAdd, Remote: target.Remote(0)}
+		p.B.Recv(t, receives(1, 1)...)
+		b := drives(t, t.Context(), p.B.QP, p.B.RecvCQ)
+		for range 5 {
+			p.A.Send(t, read, add)
+			a := waits(t.Context(), p.A.SendCQ)
+			a.want(t, 9)
+			a = waits(t.Context(), p.A.SendCQ)
+			a.want(t, 9)
+			b.stillWaits(t)
+			wantReceiver(t, p.B.QP, "driver")
+		}
+		w.want(t, map[string]int{"Wait": 10})
+		p.A.Send(t, empties(1, 1, rnic.FlagUnsignaled)...)
+		b.want(t, 1)
+		freed(t, p.B.QP, p.B.RecvCQ)
+		clear(w.by)
+		for range 5 {
+			p.A.Send(t, read)
+			a := waits(t.Context(), p.A.SendCQ)
+			synctest.Wait()
+			var wcs [1]rnic.WC
+			if n := p.B.RecvCQ.Poll(wcs[:]); n != 0 {
+				t.Errorf("%+v", wcs[0])
+			}
+			a.want(t, 9)
+		}
+		w.want(t, map[string]int{"Poll": 5})
+	}, w.options("B", polled))
 }
 
 // The role stays with a program as long as it comes back for it in time.

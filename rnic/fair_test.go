@@ -98,8 +98,8 @@ func TestNeitherResponsesNorRequestsStarve(t *testing.T) {
 				onBoth(t, func(t *testing.T, p *rnictest.Pair) { starve(t, p, op, reads, 600, 100) }, rnictest.Options{AB: late, BA: late})
 				// There, megabytes of Writes are on their way before a response: it is
 				// 16 Reads for as many Writes as that.
-				t.Run("TCP", func(t *testing.T) { starve(t, overTCP(t, "127.0.0.1:0"), op, reads, 20_000, 64) })
-				t.Run("TCP in pieces", func(t *testing.T) { starve(t, inPieces(t, 5), op, reads, 20_000, 64) })
+				t.Run("TCP", func(t *testing.T) { starve(t, overTCP(t, "127.0.0.1:0"), op, reads, 8000, 32) })
+				t.Run("TCP in pieces", func(t *testing.T) { starve(t, inPieces(t, 5), op, reads, 8000, 32) })
 			})
 		}
 	}
