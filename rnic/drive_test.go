@@ -25,10 +25,10 @@ type witness struct {
 	by map[string]int // messages, by receiver
 }
 
-// options makes the side tell the witness.
-func (w *witness) options(side string, o rnictest.Options) rnictest.Options {
+// options makes side B tell the witness.
+func (w *witness) options(o rnictest.Options) rnictest.Options {
 	o.Device = func(name string, cfg *rnic.Config) {
-		if name == side {
+		if name == "B" {
 			cfg.Trace = w.see
 		}
 	}
@@ -134,7 +134,7 @@ func (p *waitingProgram) want(t *testing.T, id uint64) {
 }
 
 // drives makes a program wait at a queue of B, and B's only link is driven by it.
-func drives(t *testing.T, ctx context.Context, q *rnic.QP, cq *rnic.CQ) *waitingProgram {
+func drives(ctx context.Context, t *testing.T, q *rnic.QP, cq *rnic.CQ) *waitingProgram {
 	t.Helper()
 	w := waits(ctx, cq)
 	wantReceiver(t, q, "driver")
@@ -162,13 +162,13 @@ func TestWhoWaitsReceivesItself(t *testing.T) {
 	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
 		for i := range 50 {
 			p.B.Recv(t, receives(i, 1)...)
-			b := drives(t, t.Context(), p.B.QP, p.B.RecvCQ)
+			b := drives(t.Context(), t, p.B.QP, p.B.RecvCQ)
 			p.A.Send(t, empties(i, 1, 0)...)
 			b.want(t, uint64(i))
 			rnictest.Want(t, p.A.SendCQ, uint64(i))
 		}
 		w.want(t, map[string]int{"Wait": 50})
-	}, w.options("B", polled))
+	}, w.options(polled))
 }
 
 func TestWhoPollsReceivesItself(t *testing.T) {
@@ -186,7 +186,7 @@ func TestWhoPollsReceivesItself(t *testing.T) {
 			wantReceiver(t, p.B.QP, "nobody")
 		}
 		w.want(t, map[string]int{"Poll": 50})
-	}, w.options("B", polled))
+	}, w.options(polled))
 }
 
 // A program that polls now and then does not get the role: its peer would be
@@ -207,14 +207,14 @@ func TestPeerIsServedWhileTheProgramStaysAway(t *testing.T) {
 	ways := map[string]func(t *testing.T, p *rnictest.Pair){
 		"after a Wait": func(t *testing.T, p *rnictest.Pair) {
 			p.B.Recv(t, receives(1, 1)...)
-			b := drives(t, t.Context(), p.B.QP, p.B.RecvCQ)
+			b := drives(t.Context(), t, p.B.QP, p.B.RecvCQ)
 			p.A.Send(t, empties(1, 1, 0)...)
 			b.want(t, 1)
 			rnictest.Want(t, p.A.SendCQ, 1)
 		},
 		"after a Wait that was given up": func(t *testing.T, p *rnictest.Pair) {
 			ctx, cancel := context.WithCancel(t.Context())
-			b := drives(t, ctx, p.B.QP, p.B.RecvCQ)
+			b := drives(ctx, t, p.B.QP, p.B.RecvCQ)
 			cancel()
 			<-b.done
 		},
@@ -250,7 +250,7 @@ func TestPeerIsServedWhileTheProgramStaysAway(t *testing.T) {
 				}
 				w.want(t, map[string]int{"goroutine": 6})
 				wantReceiver(t, p.B.QP, "goroutine")
-			}, w.options("B", polled))
+			}, w.options(polled))
 		})
 	}
 }
@@ -264,7 +264,7 @@ func TestWhoReceivesAnswersTheReadsOfThePeer(t *testing.T) {
 		read := rnic.SendWR{ID: 9, Op: rnic.OpRead, SGL: []rnic.SGE{sink.SGE(0, 100)}, Remote: target.Remote(0)}
 		add := rnic.SendWR{ID: 9, Op: rnic.OpFetchAdd, Remote: target.Remote(0)}
 		p.B.Recv(t, receives(1, 1)...)
-		b := drives(t, t.Context(), p.B.QP, p.B.RecvCQ)
+		b := drives(t.Context(), t, p.B.QP, p.B.RecvCQ)
 		for range 5 {
 			p.A.Send(t, read, add)
 			a := waits(t.Context(), p.A.SendCQ)
@@ -290,7 +290,7 @@ func TestWhoReceivesAnswersTheReadsOfThePeer(t *testing.T) {
 			a.want(t, 9)
 		}
 		w.want(t, map[string]int{"Poll": 5})
-	}, w.options("B", polled))
+	}, w.options(polled))
 }
 
 // The role stays with a program as long as it comes back for it in time.
@@ -309,7 +309,7 @@ func TestRoleStaysWithAProgramThatComesBack(t *testing.T) {
 			}
 		}
 		w.want(t, map[string]int{"Poll": 100})
-	}, w.options("B", polled))
+	}, w.options(polled))
 }
 
 // A queue that is armed fires although nobody polls or waits any more.
@@ -317,7 +317,7 @@ func TestArmedQueueFiresWhoeverHasReceived(t *testing.T) {
 	for _, armed := range []string{"the receive queue", "the send queue"} {
 		for name, before := range map[string]func(t *testing.T, p *rnictest.Pair) (after func()){
 			"a waiter": func(t *testing.T, p *rnictest.Pair) func() {
-				b := drives(t, t.Context(), p.B.QP, p.B.RecvCQ)
+				b := drives(t.Context(), t, p.B.QP, p.B.RecvCQ)
 				return func() { b.want(t, 1) }
 			},
 			"a poller": func(t *testing.T, p *rnictest.Pair) func() {
@@ -464,7 +464,7 @@ func TestAnotherWaiterTakesTheRoleOver(t *testing.T) {
 				other = p.B.RecvCQ
 			}
 			open(t, p.A.QP)
-			first := drives(t, t.Context(), p.B.QP, p.B.RecvCQ)
+			first := drives(t.Context(), t, p.B.QP, p.B.RecvCQ)
 			second := waits(t.Context(), other)
 			synctest.Wait()
 			p.A.Send(t, empties(1, 1, rnic.FlagUnsignaled)...)
@@ -481,7 +481,7 @@ func TestAnotherWaiterTakesTheRoleOver(t *testing.T) {
 			if w.by["Wait"] < 2 {
 				t.Errorf("same queue %v: received by %v", same, w.by)
 			}
-		}, w.options("B", polled))
+		}, w.options(polled))
 	}
 }
 
@@ -497,12 +497,12 @@ func TestCompletionFromElsewhereWakesTheDriver(t *testing.T) {
 		p.Link(t, qa.QP, q.QP)
 		open(t, qa.QP)
 		for i := range uint64(20) {
-			b := drives(t, t.Context(), q.QP, p.B.RecvCQ)
+			b := drives(t.Context(), t, q.QP, p.B.RecvCQ)
 			q.Send(t, rnic.SendWR{ID: i, Op: rnic.OpWrite}) // completes in the poster's hands
 			b.want(t, i)
 		}
 		// A second connection of the same queue, whose goroutine receives.
-		b := drives(t, t.Context(), q.QP, p.B.RecvCQ)
+		b := drives(t.Context(), t, q.QP, p.B.RecvCQ)
 		q2 := newQP(t, p.B.Device, p.B.PD, rnic.QPAttr{RecvCQ: p.B.RecvCQ})
 		qa2 := newQP(t, p.A.Device, p.A.PD, rnic.QPAttr{})
 		p.Link(t, qa2.QP, q2.QP)
@@ -527,7 +527,7 @@ func TestContextEndsTheWaitOfADriver(t *testing.T) {
 	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
 		p.B.Recv(t, receives(0, 100)...)
 		next := uint64(0)
-		served := func(what string) {
+		served := func() {
 			t.Helper()
 			b := waits(t.Context(), p.B.RecvCQ)
 			p.A.Send(t, empties(int(next), 1, rnic.FlagUnsignaled)...)
@@ -546,16 +546,16 @@ func TestContextEndsTheWaitOfADriver(t *testing.T) {
 		// At once, and with its cause.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		for range 3 { // the same context again, which is alive
-			b := drives(t, ctx, p.B.QP, p.B.RecvCQ)
+			b := drives(ctx, t, p.B.QP, p.B.RecvCQ)
 			p.A.Send(t, empties(int(next), 1, rnic.FlagUnsignaled)...)
 			b.want(t, next)
 			next++
 		}
-		b := drives(t, ctx, p.B.QP, p.B.RecvCQ)
+		b := drives(ctx, t, p.B.QP, p.B.RecvCQ)
 		cancel(errOver)
 		wantEnd(b, errOver)
 		wantEnd(waits(ctx, p.B.RecvCQ), errOver) // and again, when it is over
-		served("after a context")
+		served()
 		// A deadline.
 		start := time.Now()
 		deadline, cancel2 := context.WithTimeout(t.Context(), 3*time.Second)
@@ -565,14 +565,14 @@ func TestContextEndsTheWaitOfADriver(t *testing.T) {
 		if d := time.Since(start); d != 3*time.Second || !errors.Is(b.err, context.DeadlineExceeded) {
 			t.Errorf("it ended after %v with %v", d, b.err)
 		}
-		served("after a deadline")
+		served()
 		// That of another one does not: neither an old one, nor one who only waits.
 		old, cancelOld := context.WithCancel(t.Context())
-		b = drives(t, old, p.B.QP, p.B.RecvCQ)
+		b = drives(old, t, p.B.QP, p.B.RecvCQ)
 		p.A.Send(t, empties(int(next), 1, rnic.FlagUnsignaled)...)
 		b.want(t, next)
 		next++
-		b = drives(t, t.Context(), p.B.QP, p.B.RecvCQ)
+		b = drives(t.Context(), t, p.B.QP, p.B.RecvCQ)
 		cancelOld()
 		if b.isDone() {
 			t.Fatalf("the end of a context that nobody waits with has ended a wait: %v", b.err)
@@ -590,7 +590,7 @@ func TestContextEndsTheWaitOfADriver(t *testing.T) {
 		p.A.Send(t, empties(int(next), 1, rnic.FlagUnsignaled)...)
 		b.want(t, next)
 		next++
-		b = drives(t, driving, p.B.QP, p.B.RecvCQ)
+		b = drives(driving, t, p.B.QP, p.B.RecvCQ)
 		c = waits(t.Context(), p.B.RecvCQ)
 		synctest.Wait()
 		cancelDriving()
@@ -607,7 +607,7 @@ func TestContextEndsTheWaitOfADriver(t *testing.T) {
 		// Nobody is left: the goroutine goes on.
 		time.Sleep(unattended)
 		wantReceiver(t, p.B.QP, "goroutine")
-	}, w.options("B", polled))
+	}, w.options(polled))
 }
 
 // One Poll looks after 8 links, in turn.

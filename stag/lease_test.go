@@ -110,15 +110,15 @@ func TestLeaseHoldsAnEntryOnce(t *testing.T) {
 	}
 	// The table is not asked again: an entry that it does not know any more is
 	// judged all the same.
-	f.Table.mu.Lock()
+	f.mu.Lock()
 	f.index.remove(e)
-	f.Table.mu.Unlock()
+	f.mu.Unlock()
 	if _, err := l.Open(&f.Table, s, by, RemoteWrite, 0x10000, 1); err != nil {
 		t.Errorf("it was looked up again: %v", err)
 	}
-	f.Table.mu.Lock()
+	f.mu.Lock()
 	f.index.insert(e)
-	f.Table.mu.Unlock()
+	f.mu.Unlock()
 	if l.Idle() {
 		t.Error("a Lease that holds an entry says that it is idle")
 	}
