@@ -45,7 +45,7 @@ func (l *link) send(messages ...Message) {
 func (l *link) receive() {
 	l.Helper()
 	for l.llpB.Waiting() > 0 {
-		if err := l.b.Receive(); err != nil {
+		if err := take(l.b); err != nil {
 			l.Fatal(err)
 		}
 	}

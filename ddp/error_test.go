@@ -75,7 +75,7 @@ func TestErrorStopsPlacementAndIsReported(t *testing.T) {
 		t.Run(code.String(), func(t *testing.T) {
 			l := newLink(t, ddptest.Options{}, newUpper([]int{4, 8, 4}))
 			l.llpA.Inject(b, 0)
-			wantError(t, l.b.Receive(), code, b)
+			wantError(t, take(l.b), code, b)
 			if l.ulpB.placed != 0 || len(l.ulpB.got) != 0 {
 				t.Errorf("%d octets were placed, %d deliveries made", l.ulpB.placed, len(l.ulpB.got))
 			}
@@ -88,7 +88,7 @@ func TestErrorStopsPlacementAndIsReported(t *testing.T) {
 		u.admit = func(*UntaggedHeader) error { return refused }
 		l := newLink(t, ddptest.Options{}, u)
 		l.llpA.Inject(untagged(0, 1, 0, true, "x"), 0)
-		if err := l.b.Receive(); !errors.Is(err, refused) {
+		if err := take(l.b); !errors.Is(err, refused) {
 			t.Errorf("Receive = %v", err)
 		}
 	})
@@ -101,11 +101,11 @@ func TestSegmentsAfterAnErrorAreDropped(t *testing.T) {
 			tag, _ := u.expose(t, 0, 8)
 			l := newLink(t, ddptest.Options{}, u)
 			l.llpA.Inject(untagged(0, 1, 0, true, "wait"), 1) // placed, but it never comes to its turn
-			if err := l.b.Receive(); err != nil {
+			if err := take(l.b); err != nil {
 				t.Fatal(err)
 			}
 			l.llpA.Inject(bad, 0)
-			wantError(t, l.b.Receive(), code, bad)
+			wantError(t, take(l.b), code, bad)
 
 			calls, first := u.calls, l.b.sink.err
 			n := uint64(0)
@@ -122,7 +122,7 @@ func TestSegmentsAfterAnErrorAreDropped(t *testing.T) {
 				n++
 			}
 			for l.llpB.Waiting() > 0 {
-				if err := l.b.Receive(); err != nil {
+				if err := take(l.b); err != nil {
 					t.Fatalf("after the error Receive says %v", err)
 				}
 			}

@@ -2,10 +2,12 @@ package ddp
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 
+	"urnic/ddp/ddptest"
 	"urnic/pd"
 	"urnic/stag"
 )
@@ -239,5 +241,50 @@ func wantError(t testing.TB, err error, want Code, segment []byte) {
 	}
 	if !strings.HasPrefix(e.Clause, "RFC 5041 §") {
 		t.Errorf("%v names the clause %q", e, e.Clause)
+	}
+}
+
+// takes counts the calls of take.
+var takes int
+
+// take receives what is there, by Receive and TryReceive in turn: what comes of it
+// must be the same.
+func take(s *Stream) error {
+	if takes++; takes%2 == 0 {
+		return s.Receive()
+	}
+	some, err := s.TryReceive()
+	if err == nil && !some {
+		err = errors.New("TryReceive found nothing")
+	}
+	return err
+}
+
+func TestTryReceiveOfNothingDoesNothing(t *testing.T) {
+	l, m := ddptest.Pair(ddptest.Options{})
+	u := newUpper([]int{4})
+	s := NewStream(l, u, 1)
+	for range 2 {
+		if some, err := s.TryReceive(); some || err != nil || u.calls != 0 {
+			t.Errorf("%v, %v, %d calls", some, err, u.calls)
+		}
+	}
+	m.Inject(untagged(0, 1, 0, true, "data"), 0)
+	if some, err := s.TryReceive(); !some || err != nil || len(u.got) != 1 {
+		t.Errorf("%v, %v; delivered %v", some, err, u.got)
+	}
+	// An error is told once; after it, what comes is dropped in silence.
+	for i, want := range []bool{true, false} {
+		m.Inject(untagged(0, 7, 0, true, "bad"), uint64(1+i))
+		if some, err := s.TryReceive(); !some || (err != nil) != want {
+			t.Errorf("bad segment %d: %v, %v", i, some, err)
+		}
+	}
+	// The end, and a segment behind it.
+	if err := m.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if some, err := s.TryReceive(); some || !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v, %v", some, err)
 	}
 }

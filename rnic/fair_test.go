@@ -98,8 +98,8 @@ func TestNeitherResponsesNorRequestsStarve(t *testing.T) {
 				onBoth(t, func(t *testing.T, p *rnictest.Pair) { starve(t, p, op, reads, 600, 100) }, rnictest.Options{AB: late, BA: late})
 				// There, megabytes of Writes are on their way before a response: it is
 				// 16 Reads for as many Writes as that.
-				t.Run("TCP", func(t *testing.T) { starve(t, overTCP(t, "127.0.0.1:0"), op, reads, 8000, 32) })
-				t.Run("TCP in pieces", func(t *testing.T) { starve(t, inPieces(t, 5), op, reads, 8000, 32) })
+				t.Run("TCP", func(t *testing.T) { starve(t, overTCP(t, "127.0.0.1:0"), op, reads, 4000, 16) })
+				t.Run("TCP in pieces", func(t *testing.T) { starve(t, inPieces(t, 5), op, reads, 4000, 16) })
 			})
 		}
 	}
@@ -108,7 +108,7 @@ func TestNeitherResponsesNorRequestsStarve(t *testing.T) {
 // In a run of so many messages, each of many streams that complete in one queue
 // gets its share, however the program looks after them.
 func TestEachOfManyQueuePairsGetsItsShare(t *testing.T) {
-	const qps, each = 64, 1000
+	const qps, each = 64, 400
 	programs := map[string]func(cq *rnic.CQ, wcs []rnic.WC) int{
 		"which polls": func(cq *rnic.CQ, wcs []rnic.WC) int { return cq.Poll(wcs) },
 		"which waits": func(cq *rnic.CQ, wcs []rnic.WC) int {
