@@ -58,7 +58,10 @@ type Config struct {
 	// Device.Close returns: what a program records that is killed can be read.
 	Record io.Writer
 
-	Trace  func(Trace)  // sees each message with its verdict, if not nil; it must be quick
+	// Trace, if not nil, sees each message with its verdict. It must be quick, and
+	// must not close or invalidate the memory of a message that is being sent,
+	// which waits for that.
+	Trace  func(Trace)
 	Logger *slog.Logger // nil stands for silence
 }
 

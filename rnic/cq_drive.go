@@ -3,6 +3,7 @@ package rnic
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,8 +12,9 @@ import (
 )
 
 const (
-	driveMost = 8  // links that one Poll looks after
-	spinPolls = 32 // polls in vain, within away, that show that a program spins
+	driveMost = 8   // links that one Poll looks after
+	driveAll  = 256 // links of a queue, at most; with more, a turn would take longer than away
+	spinPolls = 32  // polls in vain, within away, that show that a program spins
 )
 
 // A driving is what a completion queue knows of the links that complete there,
@@ -81,6 +83,12 @@ func (c *CQ) progress() (some bool) {
 		return false
 	}
 	first, spins := 0, c.drive.spins()
+	if len(all) > driveAll {
+		if spins {
+			runtime.Gosched() // to the goroutines of the links
+		}
+		return false
+	}
 	if len(all) > driveMost {
 		first = int(c.drive.turn.Add(driveMost) % uint32(len(all)))
 	}

@@ -175,15 +175,16 @@ func (r *ConnRequest) answer() error {
 	r.detach()
 	r.mu.Unlock()
 	c := r.req.NetConn()
-	if r.watcher.Stop() { // watch has not begun
+	if !r.watcher.Stop() { // watch has begun
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+		<-r.watched
+		_ = c.SetReadDeadline(time.Time{})
+	}
+	if r.gone == nil { // nobody else changes it now
 		gone := r.heard(sockio.TryRead(c))
 		r.mu.Lock()
 		r.gone = gone
 		r.mu.Unlock()
-	} else {
-		_ = c.SetReadDeadline(time.Unix(1, 0))
-		<-r.watched
-		_ = c.SetReadDeadline(time.Time{})
 	}
 	if r.gone != nil {
 		r.drop(r.gone)
