@@ -100,10 +100,12 @@ func (c *CQ) progress() (some bool) {
 			}
 			if l.tx.Load() == txParked {
 				l.kick()
+				some = true
 			}
-			l.step()
+			if l.step() {
+				some = true
+			}
 			l.drop()
-			some = true
 		} else if spins {
 			l.ask()
 		}

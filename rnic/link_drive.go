@@ -160,16 +160,18 @@ func (l *link) take() bool {
 	return l.rx.role.Load() == rxFree && l.rx.role.CompareAndSwap(rxFree, rxDriven)
 }
 
-// step receives what there is, without waiting.
-func (l *link) step() {
+// step receives what there is, without waiting, and reports whether there was
+// anything.
+func (l *link) step() (some bool) {
 	r := &l.rx
-	_, r.err = l.rdmap.TryReceive()
+	some, r.err = l.rdmap.TryReceive()
 	l.rouse()
 	interrupted := errors.Is(r.err, mpa.ErrInterrupted)
 	r.judged = r.err != nil && !interrupted || l.late.Load() || l.peerTerminate != nil
 	if interrupted {
 		r.err = nil
 	}
+	return some
 }
 
 // await waits until there is something for step, or the wait is interrupted, as
