@@ -160,7 +160,7 @@ func (l *link) pass(wait bool) passResult {
 		return passMore
 	case (l.endWrite || l.rdmap.Ended()) && !wait && !l.conn.Polls(): // a stream that is no TCP may have to wait for its peer
 		return passBlocked
-	case l.endWrite && l.peerEnded.Load(): // the end of the connection, which comes next, is that of this half
+	case l.endWrite && l.peerEnded.Load() && l.conn.Polls(): // the kernel has all: the end of the connection, which comes next, is that of this half
 		l.endOfWrite()
 	case l.endWrite || l.rdmap.Ended():
 		if err := l.conn.CloseWrite(); err != nil {
