@@ -5,8 +5,8 @@ package ddp
 // (RFC 5041 §3). Package mpa has one over TCP.
 //
 // One goroutine at a time may send (Post, Flush, Posted, Accepted, CloseWrite)
-// while another one receives (Receive, TryReceive, Discard). MULPDU, Close and Abort may be
-// called from anywhere; the last two end what is waiting.
+// while another one receives (Receive, TryReceive, Discard). MULPDU, Close and
+// Abort may be called from anywhere; the last two end what is waiting.
 //
 // The interface uses only built-in types, so that an implementation need not
 // import this package.

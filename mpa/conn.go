@@ -16,7 +16,8 @@ import (
 // over a byte stream, and is a lower layer as RFC 5041 §3 wants it.
 //
 // One goroutine at a time may send (Post, Flush, CloseWrite) while another one
-// receives (Receive, Discard). The other methods may be called from anywhere.
+// receives (Receive, TryReceive, Await, Discard). The other methods may be called
+// from anywhere.
 type Conn struct {
 	netConn  net.Conn
 	stream   sockio.Stream

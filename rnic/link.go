@@ -13,10 +13,11 @@ import (
 // A link is one stream of a queue pair, from the end of start-up to its end.
 //
 // Two roles work on it. The receiver is a goroutine that waits for segments, or a
-// program that waits for completions, see link_drive.go. The transmitter is whoever holds tx: the poster of a request who finds it idle,
-// the receiver when there are responses to send, or, while the LLP is full, a
-// goroutine that waits for room. So an idle link has one goroutine, and a
-// request on it is sent by the goroutine that posts it.
+// program that waits or polls for completions, see link_drive.go. The transmitter
+// is whoever holds tx: the poster of a request who finds it idle, the receiver when
+// there are responses to send, or, while the LLP is full, a goroutine that waits for
+// room, or a program that polls. So an idle link has one goroutine, and a request
+// on it is sent by the goroutine that posts it.
 //
 // The link ends in the receiver: see finish.
 type link struct {
