@@ -156,7 +156,7 @@ func TestFirstMessageThatIsNoRTRTerminates(t *testing.T) {
 		{"Read that is not empty", mpa.RTRAll, func(tag stag.STag) ddp.Segment {
 			return readRequest(ReadRequest{Size: 1, SrcSTag: tag, SrcTO: base})
 		}, true, 0x2005},
-		{"Send that is not empty", mpa.RTRAll, func(stag.STag) ddp.Segment { return untagged(OpSend, []byte("x")) }, false, 0x1205},
+		{"Send that is not empty", mpa.RTRAll, func(stag.STag) ddp.Segment { return untagged(OpSend, []byte("x")) }, true, 0x2005},
 		{"Send with SE", mpa.RTRAll, func(stag.STag) ddp.Segment { return untagged(OpSendSE, nil) }, true, 0x2005},
 		{"Send with Invalidate", mpa.RTRAll, func(stag.STag) ddp.Segment { return untagged(OpSendInvalidate, nil) }, true, 0x2005},
 		{"Immediate Data", mpa.RTRAll, func(stag.STag) ddp.Segment { return untagged(OpImmediate, make([]byte, 8)) }, true, 0x2005},

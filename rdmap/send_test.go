@@ -2,6 +2,7 @@ package rdmap
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -142,9 +143,95 @@ func TestImmediateDataOfAnotherLengthTerminates(t *testing.T) {
 	}
 }
 
+// A message of 8 octets may be cut up like any other (RFC 5041 §5.2).
+func TestImmediateDataInPiecesAreDelivered(t *testing.T) {
+	for name, cut := range map[string][]int{"4 and 4": {4, 8}, "1, 6 and 1": {1, 7, 8}, "8 and none": {8, 8}, "none and 8": {0, 8}} {
+		t.Run(name, func(t *testing.T) {
+			for _, op := range []Opcode{OpImmediate, OpImmediateSE} {
+				s, p := withPeer(t, Config{})
+				s.post(64, 64, 64)
+				p.send(untagged(OpSend, []byte("before")))
+				at := 0
+				for i, end := range cut {
+					changes := []change{mo(uint32(at))}
+					if i < len(cut)-1 {
+						changes = append(changes, more)
+					}
+					p.send(untagged(op, []byte("8 octets")[at:end]), changes...)
+					at = end
+				}
+				p.send(untagged(OpSend, []byte("behind")))
+				if s.err != nil || len(s.delivered) != 3 || s.delivered[1] != (Delivery{Op: op, Length: 8}) || string(s.contents[1]) != "8 octets" {
+					t.Errorf("%v; delivered %+v, %q", s.err, s.delivered, s.contents)
+				}
+			}
+		})
+	}
+}
+
+// Who can't tell what else has come of a message must not deliver pieces of it.
+func TestImmediateDataInPiecesOutOfOrderTerminates(t *testing.T) {
+	seen := 0
+	for seed := range uint64(50) {
+		s, p := withPeer(t, Config{}, ddptest.Options{Reorder: 8, Seed: seed})
+		s.post(64, 64, 64)
+		p.push(untagged(OpSend, []byte("before")))
+		p.push(untagged(OpImmediate, []byte("8 oc")), more)
+		p.push(untagged(OpImmediate, []byte("tets")), mo(4))
+		p.push(untagged(OpSend, []byte("behind")))
+		for s.err == nil && s.llp.Waiting() > 0 {
+			s.receive()
+		}
+		if s.err != nil {
+			if e, ok := errors.AsType[*Error](s.err); !ok || e.Code != CodeOperationUnspecified {
+				t.Errorf("seed %d: %v", seed, s.err)
+			}
+			seen++
+			continue
+		}
+		if len(s.delivered) != 3 || string(s.contents[1]) != "8 octets" {
+			t.Errorf("seed %d: delivered %+v, %q", seed, s.delivered, s.contents)
+		}
+	}
+	if seen == 0 || seen == 50 {
+		t.Errorf("%d of 50 orders were refused", seen)
+	}
+}
+
+// The piece that comes last may be the first of its message, and a Send: the buffer
+// of the Immediate Data then holds octets that nobody sent.
+func TestASendBehindPiecesOfImmediateDataTerminates(t *testing.T) {
+	for name, script := range map[string]func(p *peer){
+		"a start of 5 octets": func(p *peer) {
+			p.inject(1, untagged(OpImmediate, []byte("678")), msn(1), mo(5))
+			p.inject(0, untagged(OpSend, []byte("12345")), msn(1), more)
+		},
+		"a start of 5 octets, 3 of them twice": func(p *peer) {
+			p.inject(1, untagged(OpImmediate, []byte("123")), msn(1), more)
+			p.inject(2, untagged(OpImmediate, []byte("678")), msn(1), mo(5))
+			p.inject(0, untagged(OpSend, []byte("12345")), msn(1), more)
+		},
+		"the midst, a message later": func(p *peer) {
+			p.inject(0, untagged(OpImmediateSE, []byte("123")), msn(1), more)
+			p.inject(2, untagged(OpImmediateSE, []byte("678")), msn(1), mo(5))
+			p.inject(3, untagged(OpSend, []byte("next")), msn(2))
+			p.inject(1, untagged(OpSend, []byte("45")), msn(1), mo(3), more)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, p := withPeer(t, Config{})
+			s.post(64, 64, 64)
+			script(p)
+			if e, ok := errors.AsType[*Error](s.err); !ok || e.Code != CodeOperationUnspecified || len(s.delivered) != 0 {
+				t.Errorf("%v; delivered %+v, %q", s.err, s.delivered, s.contents)
+			}
+		})
+	}
+}
+
 // A message that is part Send, part Immediate Data would lie in two buffers, and
 // whoever reads one of them would take for data what was there before.
-func TestImmediateDataInPiecesTerminates(t *testing.T) {
+func TestAMessageThatIsPartImmediateDataTerminates(t *testing.T) {
 	for name, mix := range map[string][]func(p *peer){
 		"a Send that ends as Immediate Data": {
 			func(p *peer) { p.send(untagged(OpSend, []byte("12345")), more) },
@@ -154,9 +241,23 @@ func TestImmediateDataInPiecesTerminates(t *testing.T) {
 			func(p *peer) { p.send(untagged(OpImmediate, []byte("12345678")), more) },
 			func(p *peer) { p.send(untagged(OpSend, []byte("9")), mo(8)) },
 		},
-		"Immediate Data in two segments": {
-			func(p *peer) { p.send(untagged(OpImmediateSE, []byte("1234")), more) },
-			func(p *peer) { p.send(untagged(OpImmediateSE, []byte("5678")), mo(4)) },
+		"Immediate Data that end as a Send of no octets": {
+			func(p *peer) { p.send(untagged(OpImmediate, []byte("12345678")), more) },
+			func(p *peer) { p.send(untagged(OpSend, nil), mo(8)) },
+		},
+		"a Send that ends as Immediate Data of no octets": {
+			func(p *peer) { p.send(untagged(OpSend, []byte("12345678")), more) },
+			func(p *peer) { p.send(untagged(OpImmediate, nil), mo(8)) },
+		},
+		"a Send in the midst of Immediate Data": {
+			func(p *peer) { p.send(untagged(OpImmediate, []byte("1234")), more) },
+			func(p *peer) { p.send(untagged(OpSend, []byte("5")), mo(4), more) },
+			func(p *peer) { p.send(untagged(OpImmediate, []byte("678")), mo(5)) },
+		},
+		"Immediate Data in the midst of a Send": {
+			func(p *peer) { p.send(untagged(OpSend, []byte("1234")), more) },
+			func(p *peer) { p.send(untagged(OpImmediateSE, []byte("5")), mo(4), more) },
+			func(p *peer) { p.send(untagged(OpSend, []byte("678")), mo(5)) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

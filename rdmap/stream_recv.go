@@ -18,9 +18,9 @@ type intake struct {
 	responses  slots // of queue 3
 	terminate  slot
 	terminated bool // the peer's Terminate is in
-	empty      slot // of the Send that is an RTR
 
 	tagged taggedMessage // the one in turn
+	sends  pieces        // of the message in turn on queue 0
 
 	lease stag.Lease // of what is placed into, as long as there is something at hand
 }
@@ -97,10 +97,8 @@ func (r *receiver) Admit(h *ddp.UntaggedHeader) error {
 	if err := r.admit(c, false, h.QN); err != nil {
 		return err
 	}
-	if op := c.Opcode(); (op == OpImmediate || op == OpImmediateSE) && (h.MO != 0 || !h.Control.Last()) {
-		// A Send and Immediate Data that are pieces of one message would leave
-		// octets of it in another buffer than the one that is delivered.
-		return &Error{Code: CodeOperationUnspecified, Clause: "RFC 7306 §6.2", Reason: fmt.Sprintf("%v in pieces", op)}
+	if h.QN == QueueSend {
+		return r.intake.sends.admit(h, c.Opcode())
 	}
 	return nil
 }
@@ -112,7 +110,7 @@ func (r *receiver) Buffer(h *ddp.UntaggedHeader, ahead uint32) ddp.Buffer {
 	switch h.QN {
 	case QueueSend:
 		if in.expectRTR != 0 && op == OpSend {
-			return &in.empty // the provider's: no buffer of the ULP is consumed
+			return (*rtrBuffer)(r) // the provider's: no buffer of the ULP is consumed
 		}
 		return r.ulp.ReceiveBuffer(ahead, op == OpImmediate || op == OpImmediateSE)
 	case QueueReadRequest:
@@ -141,13 +139,32 @@ func (r *receiver) expected(op Opcode, length uint64) (isRTR bool, err error) {
 	}
 	kinds := map[Opcode]mpa.RTR{OpSend: mpa.RTRSend, OpWrite: mpa.RTRWrite, OpReadRequest: mpa.RTRRead}
 	if in.expectRTR&kinds[op] == 0 || length != 0 {
-		return false, &Error{
-			Code: TermCode(mpa.CodeLocalCatastrophic.TermWord()), Clause: "RFC 6581 §9.2",
-			Reason: fmt.Sprintf("%v of %d octets came in place of the ready-to-receive indication (%v)", op, length, in.expectRTR),
-		}
+		return false, in.noRTR(op, length)
 	}
 	in.expectRTR = 0
 	return true, nil
+}
+
+// noRTR says that a message of so many octets, or more, is not what was agreed upon:
+// RFC 6581 has no code of its own for that (§9.3).
+func (in *intake) noRTR(op Opcode, length uint64) error {
+	return &Error{
+		Code: TermCode(mpa.CodeLocalCatastrophic.TermWord()), Clause: "RFC 6581 §9.2",
+		Reason: fmt.Sprintf("%v of %d octets came in place of the ready-to-receive indication (%v)", op, length, in.expectRTR),
+	}
+}
+
+// rtrBuffer is the buffer of a Send that comes first: it has to be an RTR, and
+// empty.
+type rtrBuffer receiver
+
+// Len implements ddp.Buffer: what is wrong with octets is not that they are too
+// many.
+func (*rtrBuffer) Len() uint64 { return ddp.MaxMessage }
+
+// Place implements ddp.Buffer.
+func (b *rtrBuffer) Place(off uint32, p []byte) error {
+	return b.intake.noRTR(OpSend, uint64(off)+uint64(len(p)))
 }
 
 // A taggedMessage is what was delivered of a tagged message.
