@@ -38,6 +38,11 @@ type Entry struct {
 
 	turn sync.Mutex // of who changes the state; taken before table.mu, held while waiting for pins
 
+	// Under turn: the keys of a type 1 window, in the order in which they are used,
+	// and which is next.
+	keys  *[keys]uint8
+	keyAt uint8
+
 	// Under table.mu; state changes under turn as well.
 	state   state
 	lastKey uint8  // of the last STag that was valid

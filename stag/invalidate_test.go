@@ -259,6 +259,37 @@ func TestTypeOneWindowMayBeBoundAnew(t *testing.T) {
 	}
 }
 
+// Who knows a window's STags of before can't tell the next one, nor does one of them
+// open memory again soon.
+func TestTypeOneWindowKeysAreUsedInNoOrderAndComeBackLate(t *testing.T) {
+	f := newFixture(t)
+	region, _ := f.register(LocalWrite|BindWindow, 0)
+	w, s := f.window(Window1, region, RemoteRead)
+	tags := []STag{s}
+	for range 2*keys - 1 {
+		s, err := w.Bind(Binding{Region: region, Base: 0x10000, Len: 16, Access: RemoteRead, By: Scope{f.a, 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tags = append(tags, s)
+	}
+	seen, steps := map[STag]int{}, map[STag]int{}
+	for i, s := range tags {
+		if last, ok := seen[s]; ok && i-last < keys {
+			t.Errorf("%v came back after %d bindings", s, i-last)
+		}
+		seen[s] = i
+		if i > 0 && i < keys {
+			steps[s-tags[i-1]]++
+		}
+	}
+	for step, n := range steps {
+		if n > 20 { // one or two are to be expected
+			t.Errorf("a step of %d, %d times in %d", step, n, keys)
+		}
+	}
+}
+
 func TestBindIsChecked(t *testing.T) {
 	f := newFixture(t)
 	region, _ := f.register(LocalWrite|BindWindow, 0)

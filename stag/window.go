@@ -1,5 +1,13 @@
 package stag
 
+import (
+	"crypto/rand"
+	"encoding/binary"
+)
+
+// keys is how many keys there are.
+const keys = 256
+
 // A Binding says what part of a region a window opens, and for what.
 type Binding struct {
 	Region *Entry
@@ -35,13 +43,31 @@ func (e *Entry) Bind(b Binding) (STag, error) {
 	}
 	key, stream := b.Key, b.By.Stream
 	if e.kind == Window1 {
-		key, stream = e.lastKey+1, 0
+		key, stream = e.nextKey(), 0
 	}
 	r := b.Region
 	off := b.Base - r.base
 	e.region = r
 	e.validate(Memory{Mem: r.mem[off : off+b.Len : off+b.Len], Base: b.Base, Access: b.Access, Stream: stream}, key)
 	return Make(e.index, key), nil
+}
+
+// nextKey chooses the key of a type 1 window: one that can't be told from those
+// before it (RFC 5040 §8.1.1 rule 8), and that comes up again only when all others
+// have (RFC 5042 §6.1.1). The caller holds turn.
+func (e *Entry) nextKey() uint8 {
+	if e.keys == nil {
+		var random [2 * keys]byte
+		_, _ = rand.Read(random[:]) // never fails
+		e.keys = new([keys]uint8)
+		for i := range e.keys { // the next key goes to any place so far, and what is there to the end
+			at := int(binary.NativeEndian.Uint16(random[2*i:])) % (i + 1)
+			e.keys[i], e.keys[at] = e.keys[at], uint8(i)
+		}
+	}
+	k := e.keys[e.keyAt]
+	e.keyAt++
+	return k
 }
 
 // mayBind checks a binding under turn and mu. The region can't cease to be
