@@ -129,7 +129,7 @@ func ParseFrame(b []byte) (f Frame, n int, err error) {
 }
 
 // parseKey tells a Reply's Key from a Request's. The two differ only in their
-// twelfth octet, so a short b may fit both.
+// tenth octet, so a short b may fit both.
 func parseKey(b []byte) (reply bool, err error) {
 	head := string(b[:min(len(b), keyLen)])
 	switch {

@@ -251,7 +251,10 @@ var attacks = []struct {
 	// RFC 7306.
 	{"Immediate Data of 7 octets", rdmap.CodeOperationUnspecified, false, 0, func(v *victim) { v.send(untaggedSeg(rdmap.OpImmediate, make([]byte, 7))) }},
 	{"Immediate Data of 9 octets", ddpCode(ddp.CodeMessageTooLong), false, 0, func(v *victim) { v.send(untaggedSeg(rdmap.OpImmediateSE, make([]byte, 9))) }},
-	{"Immediate Data in pieces", rdmap.CodeOperationUnspecified, false, 0, func(v *victim) { v.send(untaggedSeg(rdmap.OpImmediate, make([]byte, 4)), notLast) }},
+	{"Immediate Data of 3 and 4 octets", rdmap.CodeOperationUnspecified, false, 0, func(v *victim) {
+		v.send(untaggedSeg(rdmap.OpImmediate, make([]byte, 3)), notLast)
+		v.send(untaggedSeg(rdmap.OpImmediate, make([]byte, 4)), withMO(3))
+	}},
 	{"Send that ends as Immediate Data", rdmap.CodeOperationUnspecified, false, 0, func(v *victim) {
 		v.send(sendSeg("0123"), notLast)
 		v.send(untaggedSeg(rdmap.OpImmediate, make([]byte, 4)), withMO(4))

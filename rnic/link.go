@@ -40,6 +40,7 @@ type link struct {
 	closeAsked atomic.Bool // the consumer wants a graceful close
 	closing    atomic.Bool // the state is Closing
 	late       atomic.Bool // a segment arrived in that state
+	disputed   atomic.Bool // the peer has sent a Terminate: nobody knows what it took
 
 	// The transmitter's.
 	fault      *rdmap.Error  // to be reported when no lock is held

@@ -69,6 +69,7 @@ func (l *link) terminated() {
 		q.pd.dev.report(Event{Type: EventTerminateReceived, QP: q, Err: err, Terminate: l.peerTerminate})
 	default: // it has ended already
 	}
+	l.disputed.Store(true)
 	l.blameRead(l.peerTerminate)
 	l.kick()
 	l.linger()

@@ -255,7 +255,12 @@ func (l *link) rtrPending() bool {
 
 // complete completes the requests whose octets the LLP has taken, and reports
 // whether there were any, and others wait to be begun: a fence may have opened.
+// After the peer's Terminate, those that are left "SHOULD be considered Completed
+// in error" (RFC 5040 §6.2.1), though the last one may still be sent to its end.
 func (l *link) complete() bool {
+	if l.disputed.Load() {
+		return false
+	}
 	accepted := l.conn.Accepted()
 	if l.accepted.Swap(accepted) == accepted && len(l.submitted) == 0 {
 		return false

@@ -235,10 +235,8 @@ func TestTerminateEndsSending(t *testing.T) {
 		}
 		h.close()
 		wantState(w, s.QP, rnic.Error)
-		wcs := drain(s.SendCQ)
-		if len(wcs) != 2 || wcs[1].Status != flushed {
-			w.Errorf("completions %+v", wcs)
-		}
+		// How much of the Write the peer has taken is not known.
+		wantCompletions(w, s.SendCQ, result{1, flushed}, result{2, flushed})
 	})
 }
 

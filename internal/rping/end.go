@@ -76,14 +76,17 @@ func NewEnd(pd *rnic.PD, o Options) (_ *End, err error) {
 		return nil, err
 	}
 	e.closers = append(e.closers, e.QP.Close)
+	// The rights are those that rdma-core's rping gives, more than it needs: testers
+	// of memory protection count on them.
+	const open = rnic.LocalWrite | rnic.RemoteRead | rnic.RemoteWrite
 	for _, m := range []struct {
 		mem    *[]byte
 		mr     **rnic.MR
 		size   int
 		access rnic.Access
 	}{
-		{&e.ping, &e.pingMR, o.Size, rnic.LocalWrite | rnic.RemoteRead},
-		{&e.sink, &e.sinkMR, o.Size, rnic.LocalWrite | rnic.RemoteWrite},
+		{&e.ping, &e.pingMR, o.Size, open},
+		{&e.sink, &e.sinkMR, o.Size, open},
 		{&e.message, &e.messageMR, advertLen, 0},
 		{&e.arrived, &e.arrivedMR, advertLen, rnic.LocalWrite},
 	} {
