@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"urnic/conformance/catalogue"
 )
 
 // A row is a row of the table of requirements.
@@ -126,6 +129,56 @@ func TestEveryRequirementNamesATest(t *testing.T) {
 		}
 		if n < least {
 			t.Errorf("RFC %s has %d rows; there were more than %d", rfc, n, least)
+		}
+	}
+}
+
+// The table of requirements and the catalogue of clauses tell the same: what RFC
+// 5041, 5044, 5040, 6581 and 7306 make a MUST or MUST NOT.
+func TestRequirementsAreTheBindingClauses(t *testing.T) {
+	required := rows(t)
+	rfcs := []string{"5041", "5044", "5040", "6581", "7306"}
+	for _, rfc := range rfcs {
+		t.Run("RFC "+rfc, func(t *testing.T) {
+			listed := map[string]bool{}
+			for _, r := range required {
+				if !strings.HasPrefix(r.id, rfc+"-") {
+					continue
+				}
+				listed["rfc"+r.id] = true
+				c, ok := catalogue.Lookup("rfc" + r.id)
+				if !ok {
+					t.Errorf("%s is no clause of the catalogue", r.id)
+					continue
+				}
+				if r.requirement != c.Summary {
+					t.Errorf("%s: the page says %q, the catalogue %q", r.id, r.requirement, c.Summary)
+				}
+				if r.clause != c.Cite() {
+					t.Errorf("%s: the page cites %q, the catalogue %q", r.id, r.clause, c.Cite())
+				}
+				if !c.Level.Binding() {
+					t.Errorf("%s is a requirement, but %s in the catalogue", r.id, c.Level)
+				}
+			}
+			clauses := 0
+			for _, c := range catalogue.All() {
+				if c.RFC() != "RFC "+rfc {
+					continue
+				}
+				clauses++
+				if c.Level.Binding() && !listed[c.ID] {
+					t.Errorf("%s (%s) is no requirement: %s", c.ID, c.Level, c.Summary)
+				}
+			}
+			if clauses == 0 || len(listed) == 0 {
+				t.Errorf("%d clauses and %d requirements", clauses, len(listed))
+			}
+		})
+	}
+	for _, r := range required {
+		if rfc, _, _ := strings.Cut(r.id, "-"); !slices.Contains(rfcs, rfc) {
+			t.Errorf("%s: RFC %s is not compared with the catalogue", r.id, rfc)
 		}
 	}
 }
