@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"sync"
+	"time"
+)
+
+// A Side says who did something.
+type Side string
+
+// The sides of a [Tape].
+const (
+	Tester  Side = "tester"
+	Target  Side = "target"
+	Control Side = "control" // the tester and the target's test service, beside the connection
+)
+
+// An Event is something that happened in a case.
+type Event struct {
+	At   time.Duration `json:"at_ns"` // since the case began
+	By   Side          `json:"by"`
+	Conn int           `json:"conn"` // which of the case's connections, from 1; 0 is none of them
+	// What it was, in a line: "RDMA Write, last, STag 0x00000100 TO 0x10, 64 octets".
+	What string `json:"what"`
+	// Wrong says what is wrong with it, if that is so: by intent if the tester has
+	// sent it, else against a rule.
+	Wrong  string   `json:"wrong,omitempty"`
+	Fields []string `json:"fields,omitempty"` // the headers, a field each: "DDP  STag  0x00000100"
+	Octets Octets   `json:"octets,omitempty"` // as they stood on the wire, perhaps cut short
+	Length int      `json:"length,omitempty"` // how many there were
+}
+
+// Octets are octets that JSON shows in hexadecimal.
+type Octets []byte
+
+// MarshalJSON returns the octets as a text of hexadecimal digits.
+func (o Octets) MarshalJSON() ([]byte, error) { return json.Marshal(hex.EncodeToString(o)) }
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (o *Octets) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	p, err := hex.DecodeString(s)
+	*o = p
+	return err
+}
+
+// Bounds of a Tape: what is beyond them is counted and not kept.
+const (
+	maxEvents = 400
+	maxOctets = 256
+)
+
+// A Tape keeps the events of one case. Its methods are safe for concurrent use.
+type Tape struct {
+	mu     sync.Mutex
+	began  time.Time
+	events []Event
+	lost   int
+	conns  int
+}
+
+// NewTape returns an empty tape whose time begins now.
+func NewTape() *Tape { return &Tape{began: time.Now()} }
+
+// Add adds an event, at this moment. The octets are copied.
+func (t *Tape) Add(e Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.events) == maxEvents {
+		t.lost++
+		return
+	}
+	e.At = time.Since(t.began)
+	if e.Length == 0 {
+		e.Length = len(e.Octets)
+	}
+	e.Octets = append(Octets(nil), e.Octets[:min(len(e.Octets), maxOctets)]...)
+	t.events = append(t.events, e)
+}
+
+// Note adds an event without octets.
+func (t *Tape) Note(by Side, what string) { t.Add(Event{By: by, What: what}) }
+
+// Events returns the events so far, and how many found no place.
+func (t *Tape) Events() (events []Event, lost int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Event(nil), t.events...), t.lost
+}
+
+func (t *Tape) newConn() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conns++
+	return t.conns
+}
