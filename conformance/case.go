@@ -1,0 +1,189 @@
+package conformance
+
+import (
+	"strings"
+
+	"urnic/conformance/catalogue"
+)
+
+// Roles is a set of the roles that a target can have in a connection (RFC 5044
+// §7.1).
+type Roles uint8
+
+// The roles.
+const (
+	// Responder: the tester connects, and sends the Request.
+	Responder Roles = 1 << iota
+	// Initiator: the target connects.
+	Initiator
+
+	BothRoles = Responder | Initiator
+)
+
+// String names the roles.
+func (r Roles) String() string {
+	var names []string
+	if r&Responder != 0 {
+		names = append(names, "responder")
+	}
+	if r&Initiator != 0 {
+		names = append(names, "initiator")
+	}
+	return strings.Join(names, " and ")
+}
+
+// Needs is a set of what a case needs of a target, and so of the profile.
+type Needs uint8
+
+// The needs.
+const (
+	// NeedBuffer: memory whose STag opens it for remote reads and writes.
+	NeedBuffer Needs = 1 << iota
+	// NeedRecv: a receive of at least RecvLen octets, posted.
+	NeedRecv
+	// NeedService: the test service, for all the rest.
+	NeedService
+)
+
+// RecvLen is how many octets fit into the receive of NeedRecv: those of an rping
+// message.
+const RecvLen = 16
+
+// String names the needs.
+func (n Needs) String() string {
+	var names []string
+	for bit, name := range []string{"a buffer", "a posted receive", "the test service"} {
+		if n&(1<<bit) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// A Case is one experiment: small, and independent of the others.
+type Case struct {
+	Clause string   // ID of the clause that names the case: rfc5041-7.1-4
+	Name   string   // tells it from the clause's other cases: end-one-octet-beyond
+	Also   []string // IDs of the further clauses that it tests
+	Title  string   // what is done, and what must come of it
+	Roles  Roles    // of the target; 0 stands for both, one run each
+	Needs  Needs
+	// Harm says what the case may do to a target other than ours, so that it is
+	// run after all others.
+	Harm string
+	// HarmAs is the roles of the target in which it may do so; 0 stands for both.
+	HarmAs Roles
+	Run    func(t *T)
+}
+
+// ID returns the case's name: that of its clause, and its own.
+func (c Case) ID() string { return c.Clause + "/" + c.Name }
+
+// Clauses returns the IDs of all clauses that the case tests.
+func (c Case) Clauses() []string { return append([]string{c.Clause}, c.Also...) }
+
+// For returns the roles that the case is for.
+func (c Case) For() Roles {
+	if c.Roles == 0 {
+		return BothRoles
+	}
+	return c.Roles
+}
+
+// harms reports whether the case may harm a target in the role.
+func (c Case) harms(role Roles) bool { return c.Harm != "" && (c.HarmAs == 0 || c.HarmAs&role != 0) }
+
+// A Group is a number of cases that belong together.
+type Group struct {
+	Name  string // such as start-up
+	Cases []Case
+}
+
+// Matches reports whether a pattern of --only selects a case: its ID, the beginning
+// of one up to a boundary (rfc5041, rfc5041-7, rfc5041-7.1, rfc5041-7.1-4), or
+// the name of its group. So does a further clause that the case tests.
+func Matches(pattern, group string, c Case) bool {
+	if pattern == group {
+		return true
+	}
+	if strings.Contains(pattern, "/") {
+		return pattern == c.ID()
+	}
+	for _, id := range append([]string{c.ID()}, c.Also...) {
+		rest, ok := strings.CutPrefix(id, pattern)
+		if ok && (rest == "" || strings.ContainsRune("-./", rune(rest[0]))) {
+			return true
+		}
+	}
+	return false
+}
+
+// coverage tells RFC by RFC how much of the catalogue the groups' cases test, and
+// how the clauses fared in results, which may be none.
+func coverage(groups []Group, results []Result) []Coverage {
+	tested := map[string]bool{}
+	for _, g := range groups {
+		for _, c := range g.Cases {
+			for _, id := range c.Clauses() {
+				tested[id] = true
+			}
+		}
+	}
+	verdicts := map[string]map[Verdict]bool{}
+	totals := map[string]*Totals{}
+	for _, r := range results {
+		for _, id := range r.Clauses {
+			if verdicts[id] == nil {
+				verdicts[id] = map[Verdict]bool{}
+			}
+			verdicts[id][r.Verdict] = true
+		}
+		rfc := catalogue.Clause{ID: r.Clauses[0]}.RFC()
+		if totals[rfc] == nil {
+			totals[rfc] = new(Totals)
+		}
+		totals[rfc].Add(r.Verdict)
+	}
+	var out []Coverage
+	at := map[string]int{}
+	for _, c := range catalogue.All() {
+		i, ok := at[c.RFC()]
+		if !ok {
+			i = len(out)
+			at[c.RFC()] = i
+			out = append(out, Coverage{RFC: c.RFC()})
+			if t := totals[c.RFC()]; t != nil {
+				out[i].Totals = *t
+			}
+		}
+		count := &out[i].Advised
+		if c.Level.Binding() {
+			count = &out[i].Binding
+		}
+		count.add(c, tested[c.ID], verdicts[c.ID])
+	}
+	return out
+}
+
+func (n *Clauses) add(c catalogue.Clause, tested bool, verdicts map[Verdict]bool) {
+	switch {
+	case !tested && c.Untestable != "":
+		n.Untestable++
+		return
+	case !tested:
+		n.Open++
+		return
+	}
+	n.Tested++
+	switch {
+	case verdicts[Fail]:
+		n.Broken++
+	case verdicts[Pass] && !verdicts[Inconclusive]:
+		n.Kept++
+	default:
+		n.Unknown++
+	}
+}
+
+// CoverageOf tells how much of the catalogue the groups' cases test.
+func CoverageOf(groups []Group) []Coverage { return coverage(groups, nil) }

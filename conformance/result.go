@@ -1,0 +1,98 @@
+package conformance
+
+import (
+	"time"
+
+	"urnic/conformance/wire"
+)
+
+// A Result tells how one case ended.
+type Result struct {
+	Case    string   `json:"case"`    // its ID
+	Role    string   `json:"role"`    // the target's role in the connection: responder or initiator
+	Group   string   `json:"group"`   // such as start-up
+	Title   string   `json:"title"`   // what is done, and what must come of it
+	Clauses []string `json:"clauses"` // IDs of the clauses that it tests, the one that it is named by first
+	Level   string   `json:"level"`   // of that clause
+	Cite    string   `json:"cite"`    // that clause's place: RFC 5041 §7.1
+	Clause  string   `json:"clause"`  // that clause's summary
+
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason,omitempty"` // of a verdict that is not pass, in a sentence
+
+	// What was sent, what had to come and what came: of failed and inconclusive
+	// cases.
+	Sent     string `json:"sent,omitempty"`
+	Expected string `json:"expected,omitempty"`
+	Got      string `json:"got,omitempty"`
+
+	// Exchange is what passed, decoded, in order.
+	Exchange []wire.Event `json:"exchange,omitempty"`
+
+	Began    time.Time     `json:"began"`
+	Duration time.Duration `json:"duration_ns"`
+	Pcap     string        `json:"pcap,omitempty"` // the file with the recording, if there is one
+}
+
+// A Report is the outcome of a run.
+type Report struct {
+	Tool     string        `json:"tool"` // "urnic", with its version
+	Target   string        `json:"target"`
+	Profile  string        `json:"profile"`
+	Strict   bool          `json:"strict"`
+	Began    time.Time     `json:"began"`
+	Duration time.Duration `json:"duration_ns"`
+	Totals   Totals        `json:"totals"`
+	Coverage []Coverage    `json:"coverage"` // RFC by RFC
+	Results  []Result      `json:"results"`  // in the order of the cases
+}
+
+// Totals counts results by verdict.
+type Totals struct {
+	Pass         int `json:"pass"`
+	Fail         int `json:"fail"`
+	Inconclusive int `json:"inconclusive"`
+	Skipped      int `json:"skipped"`
+}
+
+// Add counts one result.
+func (t *Totals) Add(v Verdict) {
+	switch v {
+	case Pass:
+		t.Pass++
+	case Fail:
+		t.Fail++
+	case Inconclusive:
+		t.Inconclusive++
+	case Skipped:
+		t.Skipped++
+	}
+}
+
+// All returns how many results are counted.
+func (t Totals) All() int { return t.Pass + t.Fail + t.Inconclusive + t.Skipped }
+
+// A Coverage tells how much of an RFC the cases of a suite test, whoever is the
+// target, and how the clauses fared in this run.
+type Coverage struct {
+	RFC string `json:"rfc"` // "RFC 5041"
+
+	// Clauses by what can be known of them: with cases, without any for the reason
+	// that the catalogue gives, and open, which is neither.
+	Binding Clauses `json:"binding"` // MUST and MUST NOT
+	Advised Clauses `json:"advised"` // SHOULD and SHOULD NOT
+
+	Totals Totals `json:"totals"` // results of the cases named by this RFC's clauses
+}
+
+// Clauses counts clauses.
+type Clauses struct {
+	Tested     int `json:"tested"`
+	Untestable int `json:"untestable"`
+	Open       int `json:"open"`
+	// Kept, Broken and Unknown say how the tested ones fared in this run: all of
+	// their cases passed, one failed, or none of them could tell.
+	Kept    int `json:"kept"`
+	Broken  int `json:"broken"`
+	Unknown int `json:"unknown"`
+}

@@ -1,0 +1,161 @@
+package service
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// A Client is a session, seen from the side that asks. Its methods may be called
+// from several goroutines, and take their turns.
+//
+// A method returns an [*Error] if the server has answered with one; the session
+// goes on. Any other error ends it, and so does a context that ends before the
+// answer is there: nothing could tell that answer from the next one.
+type Client struct {
+	conn  net.Conn
+	lines *bufio.Reader
+	hello Hello
+
+	mu   sync.Mutex
+	last uint64 // ID of the last request
+	err  error  // why the session has ended
+}
+
+// Dial opens a session with the service at host:port.
+func Dial(ctx context.Context, address string) (*Client, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("conformance service: %w", err)
+	}
+	c := &Client{conn: conn, lines: bufio.NewReader(conn)}
+	if err := c.call(ctx, "hello", HelloArgs{Version: Version}, &c.hello); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if c.hello.Version != Version {
+		err := fmt.Errorf("conformance service: %s speaks version %d of the protocol, and this side version %d", address, c.hello.Version, Version)
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Hello returns what the server has said of itself.
+func (c *Client) Hello() *Hello { return &c.hello }
+
+// LocalAddr returns this side's address of the control connection: the host is
+// one that the server can reach.
+func (c *Client) LocalAddr() net.Addr { return c.conn.LocalAddr() }
+
+// RemoteAddr returns the server's address.
+func (c *Client) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
+
+// Close ends the session, and with it all that the server has opened for it. A
+// call that waits for an answer fails.
+func (c *Client) Close() error {
+	if err := c.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("conformance service: %w", err)
+	}
+	return nil
+}
+
+// call asks for one operation and waits for its answer. result may be nil.
+func (c *Client) call(ctx context.Context, op string, args, result any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return fmt.Errorf("conformance service: %s: the session has ended: %w", op, c.err)
+	}
+	err := c.exchange(ctx, op, args, result)
+	if _, answered := errors.AsType[*Error](err); err == nil || answered {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	c.err = err
+	_ = c.conn.Close() // err says why
+	return fmt.Errorf("conformance service: %s: %w", op, err)
+}
+
+func (c *Client) exchange(ctx context.Context, op string, args, result any) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	c.last++
+	line, err := encode(Request{ID: c.last, Op: op}, args)
+	if err != nil {
+		return err
+	}
+	if _, err := c.conn.Write(line); err != nil {
+		return err
+	}
+	line, err = readLine(c.lines, MaxLine)
+	if err != nil {
+		return err
+	}
+	var a Answer
+	if err := json.Unmarshal(line, &a); err != nil {
+		return fmt.Errorf("the answer can't be understood: %w", err)
+	}
+	switch {
+	case a.ID == 0 && a.Error != nil: // the server ends the session
+		return a.Error
+	case a.ID != c.last:
+		return fmt.Errorf("the answer is one to request %d, and %d was asked", a.ID, c.last)
+	case a.Error != nil:
+		return a.Error
+	case result == nil:
+		return nil
+	}
+	if err := json.Unmarshal(a.Result, result); err != nil {
+		return fmt.Errorf("the result can't be understood: %w", err)
+	}
+	return nil
+}
+
+// encode returns a request as a line.
+func encode(r Request, args any) ([]byte, error) {
+	var err error
+	if r.Args, err = json.Marshal(args); err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(r)
+	return append(line, '\n'), err
+}
+
+var errLine = errors.New("a line is too long")
+
+// readLine reads a line of at most limit octets, without its end. The result is
+// the caller's.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		piece, err := r.ReadSlice('\n')
+		if len(line)+len(piece) > limit+1 {
+			return nil, errLine
+		}
+		line = append(line, piece...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			return nil, err
+		default:
+			return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
+		}
+	}
+}
+
+// millis returns a duration as the protocol says it: rounded up, so that little
+// does not become none.
+func millis(d time.Duration) int {
+	return int(max(0, (d+time.Millisecond-1)/time.Millisecond))
+}

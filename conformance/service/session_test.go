@@ -1,0 +1,302 @@
+package service
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"urnic/internal/leakcheck"
+	"urnic/rnic"
+)
+
+// A raw client speaks lines.
+type raw struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func dialRaw(t *testing.T, address string) *raw {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	check(t, err)
+	check(t, c.SetDeadline(time.Now().Add(patience)))
+	t.Cleanup(func() { c.Close() })
+	return &raw{c, bufio.NewReader(c)}
+}
+
+// says sends octets.
+func (c *raw) says(t *testing.T, text string) {
+	t.Helper()
+	_, err := io.WriteString(c, text)
+	check(t, err)
+}
+
+// hears receives an answer.
+func (c *raw) hears(t *testing.T) (a Answer) {
+	t.Helper()
+	line, err := c.r.ReadBytes('\n')
+	check(t, err)
+	check(t, json.Unmarshal(line, &a))
+	return a
+}
+
+// isOver fails the test unless the server has hung up.
+func (c *raw) isOver(t *testing.T) {
+	t.Helper()
+	if line, err := c.r.ReadBytes('\n'); !errors.Is(err, io.EOF) {
+		t.Errorf("the session goes on: %s, %v", line, err)
+	}
+}
+
+const helloLine = `{"id":1,"op":"hello","args":{"version":1}}` + "\n"
+
+func TestMistakesThatLeaveTheSessionOpen(t *testing.T) {
+	c := dialRaw(t, serving(t, Options{}))
+	c.says(t, `{"id":3,"op":"counters"}`+"\n")
+	if a := c.hears(t); a.ID != 3 || a.Error == nil || a.Error.Code != CodeRequest {
+		t.Errorf("before hello: %+v", a)
+	}
+	c.says(t, `{"id":4,"op":"hello","args":{"version":99}}`+"\n")
+	if a := c.hears(t); a.Error == nil || a.Error.Code != CodeVersion {
+		t.Errorf("version 99: %+v", a)
+	}
+	c.says(t, strings.Replace(helloLine, "\n", "\r\n", 1))
+	if a := c.hears(t); a.Error != nil {
+		t.Fatalf("hello: %+v", a.Error)
+	}
+	for _, m := range []struct {
+		text string
+		code Code
+	}{
+		{`{"id":5,"op":"frobnicate"}`, CodeOp},
+		{`{"id":5,"op":"listen","args":{"colour":"red"}}`, CodeRequest},
+		{`{"id":5,"op":"listen","args":[]}`, CodeRequest},
+		{`{"id":5,"op":"listen","args":{"crc":"never"}}`, CodeRequest},
+		{`{"id":5,"op":"listen","args":{"ird":-1}}`, CodeRequest},
+		{`{"id":5,"op":"listen","args":{"answer":"drop"}}`, CodeRequest},
+		{`{"id":5,"op":"listen","args":{"rtr":["smoke"]}}`, CodeRequest},
+		{`{"id":5,"op":"event","args":{"timeout_ms":-1}}`, CodeRequest},
+		{`{"id":5,"op":"event","args":{"timeout_ms":60001}}`, CodeRequest},
+		{`{"id":5,"op":"event","args":{"timeout_ms":1}}`, CodeTimeout},
+		{`{"id":5,"op":"state","args":{"qp":77}}`, CodeUnknown},
+		{`{"id":5,"op":"register","args":{"length":0}}`, CodeLimit},
+		{`{"id":5,"op":"register","args":{"length":8,"access":["everything"]}}`, CodeRequest},
+		{`{"id":5,"op":"register","args":{"length":8,"access":["remote_write"]}}`, CodeRefused},
+		{`{"id":5,"op":"register","args":{"length":8,"base":"0xzz"}}`, CodeRequest},
+		{`{"id":5,"op":"register","args":{"length":8,"base":99999999999999999}}`, CodeRequest},
+		{`{"id":5,"op":"memory_write","args":{"mr":1,"data":"0"}}`, CodeRequest},
+		{`{"id":5,"op":"window","args":{"type":3}}`, CodeRequest},
+		{`{"id":5,"op":"close_pd","args":{"pd":0}}`, CodeState},
+		{`{"id":5,"op":"qp","args":{"send_depth":100000}}`, CodeRefused},
+	} {
+		c.says(t, m.text+"\n")
+		if a := c.hears(t); a.ID != 5 || a.Error == nil || a.Error.Code != m.code || a.Error.Message == "" {
+			t.Errorf("%s: %+v; want %s", m.text, a.Error, m.code)
+		}
+	}
+}
+
+func TestMistakesThatEndTheSession(t *testing.T) {
+	address := serving(t, Options{})
+	for name, text := range map[string]string{
+		"no JSON":             "hello\n",
+		"no ID":               `{"op":"hello"}` + "\n",
+		"something unknown":   `{"id":1,"op":"hello","please":true}` + "\n",
+		"two on a line":       `{"id":1,"op":"pd"}{"id":2,"op":"pd"}` + "\n",
+		"too long":            strings.Repeat("x", MaxLine+8<<10),
+		"one after the other": helloLine + `{"id":2,"op":"event","args":{"timeout_ms":60000}}` + "\n" + `{"id":3,"op":"counters"}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dialRaw(t, address)
+			c.says(t, text)
+			a := c.hears(t)
+			if a.ID == 1 && a.Error == nil { // hello
+				a = c.hears(t)
+			}
+			if a.ID != 0 || a.Error == nil || a.Error.Code != CodeRequest {
+				t.Errorf("answer %+v", a)
+			}
+			c.isOver(t)
+		})
+	}
+}
+
+func TestALineOfTheGreatestLengthIsRead(t *testing.T) {
+	c := dialRaw(t, serving(t, Options{}))
+	text := helloLine[:len(helloLine)-1]
+	c.says(t, text+strings.Repeat(" ", MaxLine-len(text))+"\n")
+	if a := c.hears(t); a.ID != 1 || a.Error != nil {
+		t.Errorf("answer %+v", a)
+	}
+}
+
+func TestSilentSessionIsEnded(t *testing.T) {
+	c := dialRaw(t, serving(t, Options{IdleTimeout: time.Millisecond}))
+	if a := c.hears(t); a.ID != 0 || a.Error == nil || a.Error.Code != CodeTimeout {
+		t.Errorf("answer %+v", a)
+	}
+	c.isOver(t)
+}
+
+func TestTooManySessionsAreTurnedAway(t *testing.T) {
+	address := serving(t, Options{MaxSessions: 1})
+	c := dial(t, address)
+	_, err := Dial(t.Context(), address)
+	if CodeOf(err) != CodeLimit {
+		t.Errorf("error %v", err)
+	}
+	check(t, c.Close())
+	for { // until the server has noticed
+		second, err := Dial(t.Context(), address)
+		if err == nil {
+			second.Close()
+			return
+		}
+		if CodeOf(err) != CodeLimit {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEverythingGoesWithTheControlConnection(t *testing.T) {
+	leakcheck.Check(t)
+	address := serving(t, Options{})
+	before := descriptors(t)
+	a, b := end{Client: dial(t, address)}, end{Client: dial(t, address)}
+	joined(t, &a, &b, ListenArgs{Recvs: Recvs(100)}, ConnectArgs{Recvs: Recvs(100)})
+	l := must(b.Listen(t.Context(), ListenArgs{Answer: AnswerHold}))(t)
+	must(a.Connect(t.Context(), ConnectArgs{Address: l.Address}))(t)
+	must(b.Accepted(t.Context(), l.Listener, patience))(t)
+	must(b.Register(t.Context(), RegisterArgs{Length: 1 << 20, Access: []string{LocalWrite, RemoteWrite}}))(t)
+	must(b.CreateSRQ(t.Context(), SRQArgs{Recvs: Recvs(10)}))(t)
+	must(b.Window(t.Context(), WindowArgs{Type: 2}))(t)
+	must(b.AllocPD(t.Context()))(t)
+	waiting := make(chan error, 1)
+	go func() { // the end of the connection ends what waits
+		_, err := b.Completion(t.Context(), b.qp, RecvQueue, time.Minute)
+		waiting <- err
+	}()
+	check(t, b.Close())
+	if err := <-waiting; err == nil || CodeOf(err) != "" {
+		t.Errorf("the call that waited: %v", err)
+	}
+	if e := must(a.Event(t.Context(), patience))(t); e.QP != a.qp {
+		t.Errorf("event %+v", e)
+	}
+	a.becomes(t, StateError)
+	check(t, a.Close())
+	for deadline := time.Now().Add(patience); descriptors(t) > before || mapped(t); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d descriptors are open; there were %d; memory is mapped: %v", descriptors(t), before, mapped(t))
+		}
+	}
+	if c, err := net.Dial("tcp", l.Address); err == nil {
+		c.Close()
+		t.Error("the listener still listens")
+	}
+}
+
+// descriptors returns how many this process has open, or 0 where nobody tells.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := filepath.Glob("/proc/self/fd/*")
+	check(t, err)
+	return len(list)
+}
+
+// mapped reports whether memory of a session is mapped, where the system tells.
+func mapped(t *testing.T) bool {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if !errors.Is(err, os.ErrNotExist) {
+		check(t, err)
+	}
+	return bytes.Contains(maps, []byte("memfd:urnic-conformance"))
+}
+
+func TestServeEndsItsSessions(t *testing.T) {
+	leakcheck.Check(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, l, Options{}) }()
+	c := dial(t, l.Addr().String())
+	must(c.Listen(t.Context(), ListenArgs{}))(t)
+	cancel()
+	check(t, <-ended)
+	if _, err := c.Counters(t.Context()); err == nil {
+		t.Error("the session goes on")
+	}
+}
+
+func TestContextOfACallEndsTheSession(t *testing.T) {
+	c := dial(t, serving(t, Options{}))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("no more patience")
+	go func() { cancel(why) }()
+	if _, err := c.Event(ctx, time.Minute); !errors.Is(err, why) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := c.Counters(t.Context()); !errors.Is(err, why) {
+		t.Errorf("the next call: %v", err)
+	}
+}
+
+func TestClientRefusesAnswersThatMakeNoSense(t *testing.T) {
+	for name, answer := range map[string]string{
+		"another ID": `{"id":9,"result":{}}`, "no JSON": "hello", "another version": `{"id":1,"result":{"version":2}}`,
+		"another type": `{"id":1,"result":[]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			check(t, err)
+			defer l.Close()
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			wg.Go(func() {
+				if c, err := l.Accept(); err == nil {
+					defer c.Close()
+					fmt.Fprintln(c, answer)
+					_, _ = io.Copy(io.Discard, c)
+				}
+			})
+			if c, err := Dial(t.Context(), l.Addr().String()); err == nil {
+				c.Close()
+				t.Error("the client is content")
+			}
+		})
+	}
+}
+
+func TestSessionsShareARecording(t *testing.T) {
+	var file bytes.Buffer
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, l, Options{Device: rnic.Config{Record: &file}}) }()
+	a, b := end{Client: dial(t, l.Addr().String())}, end{Client: dial(t, l.Addr().String())}
+	joined(t, &a, &b, ListenArgs{}, ConnectArgs{})
+	cancel()
+	check(t, <-ended)
+	head := []byte{0x0A, 0x0D, 0x0D, 0x0A} // of a section
+	if n := bytes.Count(file.Bytes(), head); n != 1 {
+		t.Errorf("the recording has %d sections", n)
+	}
+	// The request is in it twice: as sent, and as received.
+	if n := bytes.Count(file.Bytes(), []byte("MPA ID Req Frame")); n != 2 {
+		t.Errorf("the Request is recorded %d times", n)
+	}
+}
