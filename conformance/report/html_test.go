@@ -1,0 +1,155 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"urnic/conformance"
+	"urnic/conformance/catalogue"
+)
+
+func asHTML(t *testing.T, r *conformance.Report) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := HTML(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// What comes from a target is text in the page, whichever field it is in.
+func TestPageEscapesEverything(t *testing.T) {
+	r := sample(t)
+	r.Tool, r.Target, r.Profile = hostile, hostile, hostile
+	for i := range r.Coverage {
+		r.Coverage[i].RFC = hostile
+	}
+	for i := range r.Results {
+		c := &r.Results[i]
+		c.Case += hostile
+		c.Role, c.Group, c.Title, c.Level, c.Cite, c.Clause = hostile, hostile, hostile, hostile, hostile, hostile
+		c.Clauses = []string{hostile, hostile}
+		c.Reason, c.Sent, c.Expected, c.Got, c.Pcap = hostile, hostile, hostile, hostile, hostile
+		for j := range c.Exchange {
+			e := &c.Exchange[j]
+			e.What, e.Wrong, e.Fields = hostile, hostile, []string{hostile}
+		}
+	}
+	out := asHTML(t, r)
+	for _, bad := range []string{"<script>alert", "<b>&amp;", "\x1b", "\x00", "\xff", "\u202e", "ZgotmplZ"} {
+		if strings.Contains(out, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	if n := strings.Count(out, "</script>"); n != 1 {
+		t.Errorf("%d scripts end in the page", n)
+	}
+}
+
+// The page refers to nothing but itself.
+func TestPageStandsAlone(t *testing.T) {
+	out := asHTML(t, sample(t))
+	for _, m := range regexp.MustCompile(`\b(?:src|href|action|srcset|data)="([^"]*)"`).FindAllStringSubmatch(out, -1) {
+		if !strings.HasPrefix(m[1], "#") && m[1] != "data:," {
+			t.Errorf("the page refers to %s", m[1])
+		}
+	}
+	for _, bad := range []string{"http:", "https:", "@import", "url("} {
+		if strings.Contains(out, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+}
+
+// Each place is there once, and each link in the page leads to a place.
+func TestPageLinksLeadSomewhere(t *testing.T) {
+	out := asHTML(t, sample(t))
+	places := map[string]bool{}
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(out, -1) {
+		if places[m[1]] {
+			t.Errorf("the place %s is there twice", m[1])
+		}
+		places[m[1]] = true
+	}
+	links := regexp.MustCompile(` href="#([^"?]*)[^"]*"`).FindAllStringSubmatch(out, -1)
+	for _, m := range links {
+		if !places[m[1]] {
+			t.Errorf("a link leads to %s, and there is no such place", m[1])
+		}
+	}
+	if !places["rfc5041-7.1-4/end-one-octet-beyond@initiator"] || len(links) < 40 {
+		t.Errorf("%d places, %d links", len(places), len(links))
+	}
+}
+
+// All clauses of the catalogue are in the page, those that can't be tested with
+// the reason.
+func TestPageListsEveryClause(t *testing.T) {
+	out := asHTML(t, sample(t))
+	for _, c := range catalogue.All() {
+		if !strings.Contains(out, `<tr id="clause-`+c.ID+`">`) {
+			t.Errorf("%s is not in the page", c.ID)
+		}
+	}
+	p := &page{}
+	p.clauses(sample(t))
+	states := map[string]string{}
+	for _, rfc := range p.Clauses {
+		for _, row := range rfc.Rows {
+			states[row.Name] = row.State
+			if (row.State == "untestable") != (row.Why != "") {
+				t.Errorf("%s is %s because of %q", row.Name, row.State, row.Why)
+			}
+		}
+	}
+	for id, want := range map[string]string{
+		"rfc5041-7.1-4":    "broken",
+		"rfc5041-7.1-11":   "broken", // tested beside the one before
+		"rfc5041-4.1-9":    "kept",
+		"rfc5041-5.2-9":    "unknown", // its case was skipped
+		"rfc5044-7.1.1-15": "unknown",
+		"rfc5041-4.3-5":    "untestable",
+		"rfc5041-4.2-1":    "open",
+	} {
+		if states[id] != want {
+			t.Errorf("%s is %s; want %s", id, states[id], want)
+		}
+	}
+}
+
+// However much a run has recorded, the page stays small; what failed keeps its
+// exchange, and what has lost it says so.
+func TestPageIsBounded(t *testing.T) {
+	r := many(t, 800)
+	for i := range r.Results {
+		for range 3 {
+			r.Results[i].Exchange = append(r.Results[i].Exchange, r.Results[i].Exchange...)
+		}
+	}
+	out := asHTML(t, r)
+	if len(out) > 6<<20 {
+		t.Errorf("the page has %d octets", len(out))
+	}
+	ladders, left := strings.Count(out, `<ol class="ladder"`), strings.Count(out, "The exchange is left out")
+	if left == 0 || ladders == 0 || ladders+left != 800 {
+		t.Fatalf("%d exchanges are in the page, and %d left out", ladders, left)
+	}
+	if first := strings.Index(out, "The exchange is left out"); strings.Contains(out[first:], `<ol class="ladder"`) {
+		t.Error("an exchange is in the page after one that found no room")
+	}
+	if !strings.Contains(out, "events left out") {
+		t.Error("long exchanges are whole")
+	}
+}
+
+func TestErrorOfTheWriterOfAPageIsReturned(t *testing.T) {
+	for _, n := range []int{0, 1, 50, 30_000, 100_000} {
+		if err := HTML(&failingWriter{n}, sample(t)); !errors.Is(err, errFull) {
+			t.Errorf("after %d octets: %v", n, err)
+		}
+	}
+	asHTML(t, &conformance.Report{})
+}

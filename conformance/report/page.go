@@ -1,0 +1,253 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"urnic/conformance"
+	"urnic/conformance/catalogue"
+)
+
+// A page is what the template shows. Its texts are clean.
+type page struct {
+	Style      template.CSS
+	Script     template.JS
+	StyleHash  string
+	ScriptHash string
+
+	Tool, Target, Profile string
+	Strict                bool
+	Began, BeganISO, Took string
+
+	Totals       conformance.Totals
+	Verdicts     []*pageGroup // all four
+	Groups       []*pageGroup // those with cases
+	RFCs         []string
+	Roles        []string
+	Levels       []string
+	Coverage     []pageCoverage
+	CoverageLead string
+	Clauses      []*pageRFC
+
+	exchanges int // octets of them so far
+}
+
+// A pageGroup holds the cases with one verdict.
+type pageGroup struct {
+	Name  string // fail
+	Word  string // Failed
+	Count int
+	Cases []*pageCase
+}
+
+type pageCase struct {
+	ID, Href                  string
+	Case, Role, Group, Title  string
+	RFC, Cite, Level, Clause  string
+	ClauseHref                string
+	Also                      []pageLink
+	Verdict                   string
+	Reason, Sent              string
+	Expected, Got, Took, Pcap string
+	Exchange                  template.HTML
+}
+
+type pageLink struct{ Href, Text, Verdict string }
+
+// A pageCoverage is the rows of one RFC: MUST and SHOULD.
+type pageCoverage struct{ Rows []pageClauses }
+
+type pageClauses struct {
+	RFC, Level string
+	All        int
+	conformance.Clauses
+	Segments []pageSegment
+}
+
+// A pageSegment is a part of a bar, in percent.
+type pageSegment struct{ Class, From, Width string }
+
+// A pageRFC holds the clauses of an RFC.
+type pageRFC struct {
+	ID, RFC, Line string
+	Rows          []pageClause
+}
+
+type pageClause struct {
+	ID, Name, Level, Summary string
+	State, Word, Why         string
+	Cases                    []pageLink
+}
+
+// results sets the cases, those that failed first.
+func (p *page) results(r *conformance.Report) {
+	for _, g := range []struct {
+		verdict conformance.Verdict
+		word    string
+	}{
+		{conformance.Fail, "Failed"},
+		{conformance.Inconclusive, "Inconclusive"},
+		{conformance.Pass, "Passed"},
+		{conformance.Skipped, "Skipped"},
+	} {
+		group := &pageGroup{Name: g.verdict.String(), Word: g.word}
+		for i := range r.Results {
+			if r.Results[i].Verdict == g.verdict {
+				group.Cases = append(group.Cases, p.pageCase(&r.Results[i]))
+			}
+		}
+		group.Count = len(group.Cases)
+		p.Verdicts = append(p.Verdicts, group)
+		if group.Count > 0 {
+			p.Groups = append(p.Groups, group)
+		}
+	}
+	add := func(list *[]string, s string) {
+		if s != "" && !slices.Contains(*list, s) {
+			*list = append(*list, s)
+		}
+	}
+	for i := range r.Results {
+		c := &r.Results[i]
+		add(&p.RFCs, rfcOf(c))
+		add(&p.Roles, line(c.Role))
+		add(&p.Levels, line(c.Level))
+	}
+	slices.Sort(p.RFCs)
+	slices.Sort(p.Levels)
+}
+
+// place names a result's place in the page.
+func place(r *conformance.Result) string {
+	return strings.ReplaceAll(line(r.Case)+"@"+line(r.Role), " ", "_")
+}
+
+func clausePlace(id string) string { return "clause-" + strings.ReplaceAll(line(id), " ", "_") }
+
+func (p *page) pageCase(r *conformance.Result) *pageCase {
+	c := &pageCase{
+		ID: place(r), Href: "#" + place(r),
+		Case: line(r.Case), Role: line(r.Role), Group: line(r.Group), Title: line(r.Title),
+		RFC: rfcOf(r), Cite: line(r.Cite), Level: line(r.Level), Clause: line(r.Clause), ClauseHref: "#clauses",
+		Verdict: r.Verdict.String(), Reason: lines(r.Reason), Sent: lines(r.Sent), Expected: lines(r.Expected), Got: lines(r.Got),
+		Took: seconds(r.Duration), Pcap: line(r.Pcap),
+	}
+	for i, id := range r.Clauses {
+		if i == 0 {
+			c.ClauseHref = "#" + clausePlace(id)
+			continue
+		}
+		c.Also = append(c.Also, pageLink{Href: "#" + clausePlace(id), Text: line(id)})
+	}
+	c.Exchange = p.exchange(r)
+	return c
+}
+
+func (p *page) coverage(r *conformance.Report) {
+	var all conformance.Clauses
+	for _, c := range r.Coverage {
+		p.Coverage = append(p.Coverage, pageCoverage{[]pageClauses{
+			clausesRow(line(c.RFC), "MUST", c.Binding), clausesRow(line(c.RFC), "SHOULD", c.Advised),
+		}})
+		all = sum(all, sum(c.Binding, c.Advised))
+	}
+	p.CoverageLead = fmt.Sprintf("Of %s, %d are tested, %d cannot be tested from outside, and %d are open.",
+		count(all.Tested+all.Untestable+all.Open, "clause"), all.Tested, all.Untestable, all.Open)
+}
+
+func clausesRow(rfc, level string, c conformance.Clauses) pageClauses {
+	row := pageClauses{RFC: rfc, Level: level, Clauses: c, All: c.Tested + c.Untestable + c.Open}
+	from := 0
+	for _, s := range []struct {
+		class string
+		n     int
+	}{{"kept", c.Kept}, {"broken", c.Broken}, {"unknown", c.Unknown}, {"untestable", c.Untestable}, {"open", c.Open}} {
+		if s.n > 0 && row.All > 0 {
+			percent := func(n int) string { return fmt.Sprintf("%.2f", 100*float64(n)/float64(row.All)) }
+			row.Segments = append(row.Segments, pageSegment{s.class, percent(from), percent(s.n)})
+			from += s.n
+		}
+	}
+	return row
+}
+
+// clauses sets the catalogue, with the cases of each clause.
+func (p *page) clauses(r *conformance.Report) {
+	cases := map[string][]pageLink{}
+	for i := range r.Results {
+		c := &r.Results[i]
+		for _, id := range c.Clauses {
+			cases[id] = append(cases[id], pageLink{Href: "#" + place(c), Text: heading(c), Verdict: c.Verdict.String()})
+		}
+	}
+	var current *pageRFC
+	states := map[string]int{}
+	summary := func() {
+		if current == nil {
+			return
+		}
+		var parts []string
+		for _, s := range clauseStates {
+			if n := states[s.name]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, s.word))
+			}
+		}
+		current.Line = count(len(current.Rows), "clause") + ": " + strings.Join(parts, ", ")
+	}
+	for _, c := range catalogue.All() {
+		if current == nil || current.RFC != c.RFC() {
+			summary()
+			clear(states)
+			current = &pageRFC{ID: strings.ToLower(strings.ReplaceAll(c.RFC(), " ", "")), RFC: c.RFC()}
+			p.Clauses = append(p.Clauses, current)
+		}
+		row := pageClause{ID: clausePlace(c.ID), Name: c.ID, Level: c.Level.String(), Summary: c.Summary, Cases: cases[c.ID]}
+		state := clauseStates[stateOf(c, row.Cases)]
+		states[state.name]++
+		row.State, row.Word = state.name, state.word
+		if len(row.Cases) == 0 {
+			row.Why = c.Untestable
+		}
+		current.Rows = append(current.Rows, row)
+	}
+	summary()
+}
+
+// What a run says of a clause.
+const (
+	broken = iota
+	unknown
+	kept
+	untestable
+	open
+)
+
+var clauseStates = [...]struct{ name, word string }{
+	broken:     {"broken", "broken"},
+	unknown:    {"unknown", "unknown"},
+	kept:       {"kept", "kept"},
+	untestable: {"untestable", "untestable"},
+	open:       {"open", "not tested"},
+}
+
+// stateOf judges a clause by its cases: it is broken if one failed, kept if one
+// passed and each other passed or was skipped, and else unknown.
+func stateOf(c catalogue.Clause, cases []pageLink) int {
+	n := map[string]int{}
+	for _, l := range cases {
+		n[l.Verdict]++
+	}
+	switch {
+	case len(cases) == 0 && c.Untestable != "":
+		return untestable
+	case len(cases) == 0:
+		return open
+	case n[conformance.Fail.String()] > 0:
+		return broken
+	case n[conformance.Pass.String()] > 0 && n[conformance.Inconclusive.String()] == 0:
+		return kept
+	}
+	return unknown
+}
