@@ -1,0 +1,183 @@
+package mutants
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/format"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"urnic/conformance/catalogue"
+)
+
+const root = "../.."
+
+func TestThereAreMutantsOfEveryRFC(t *testing.T) {
+	all := All()
+	if len(all) < 90 {
+		t.Errorf("%d mutants, want 90 at least", len(all))
+	}
+	count := map[string]int{}
+	for _, m := range all {
+		rfcs := map[string]bool{}
+		for _, id := range m.Clauses {
+			c, _ := catalogue.Lookup(id)
+			rfcs[c.RFC()] = true
+		}
+		for rfc := range rfcs {
+			count[rfc]++
+		}
+	}
+	for _, c := range catalogue.All() {
+		if c.Untestable == "" && count[c.RFC()] < 5 {
+			t.Fatalf("%d mutants break %s, want 5 at least: %v", count[c.RFC()], c.RFC(), count)
+		}
+	}
+}
+
+func TestNamesOfMutantsAreUnique(t *testing.T) {
+	word := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	seen := map[string]bool{}
+	faults := map[string]string{}
+	for _, m := range All() {
+		if !word.MatchString(m.Name) || seen[m.Name] {
+			t.Errorf("%q is no name, or the name of two", m.Name)
+		}
+		seen[m.Name] = true
+		if got, ok := Lookup(m.Name); !ok || got.Fault != m.Fault {
+			t.Errorf("Lookup(%q) = %q, %t", m.Name, got.Fault, ok)
+		}
+		if !strings.HasSuffix(m.Fault, ".") || faults[m.Fault] != "" {
+			t.Errorf("the fault of %s is no sentence, or that of %q too: %q", m.Name, faults[m.Fault], m.Fault)
+		}
+		faults[m.Fault] = m.Name
+	}
+	if _, ok := Lookup("nobody"); ok {
+		t.Error("Lookup finds what is not there")
+	}
+}
+
+func TestMutantsBreakClausesThatCanBeTested(t *testing.T) {
+	for _, m := range All() {
+		if len(m.Clauses) == 0 {
+			t.Errorf("%s breaks nothing", m.Name)
+		}
+		for i, id := range m.Clauses {
+			c, ok := catalogue.Lookup(id)
+			switch {
+			case !ok:
+				t.Errorf("%s breaks %s, which is not in the catalogue", m.Name, id)
+			case c.Untestable != "":
+				t.Errorf("%s breaks %s, which nobody can test: %s", m.Name, id, c.Untestable)
+			case slices.Index(m.Clauses, id) != i:
+				t.Errorf("%s names %s twice", m.Name, id)
+			}
+		}
+	}
+}
+
+func TestEditsApplyOnceAndLeaveSourceFormatted(t *testing.T) {
+	seen := map[string]string{}
+	layer := regexp.MustCompile(`^(mpa|ddp|rdmap|stag|pd|rnic)/[a-z_]+\.go$`)
+	for _, m := range All() {
+		files, err := m.Apply(root)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var all bytes.Buffer
+		for _, e := range m.Edits {
+			if !layer.MatchString(e.File) || strings.HasSuffix(e.File, "_test.go") {
+				t.Errorf("%s edits %s, which is no source of the stack", m.Name, e.File)
+			}
+			all.WriteString(e.File + "\x00" + e.Old + "\x00" + e.New + "\x00")
+		}
+		if other := seen[all.String()]; other != "" {
+			t.Errorf("%s and %s are the same", m.Name, other)
+		}
+		seen[all.String()] = m.Name
+		for name, b := range files {
+			formatted, err := format.Source(b)
+			if err != nil {
+				t.Errorf("%s: %s after the edit: %v", m.Name, name, err)
+				continue
+			}
+			if !bytes.Equal(formatted, b) {
+				t.Errorf("%s: %s is not formatted after the edit: %s", m.Name, name, firstDifference(b, formatted))
+			}
+			original, err := os.ReadFile(filepath.Join(root, name))
+			if err != nil || bytes.Equal(original, b) {
+				t.Errorf("%s: %s is unchanged (%v)", m.Name, name, err)
+			}
+		}
+	}
+}
+
+func firstDifference(a, b []byte) string {
+	x, y := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return "\n" + x[i] + "\nshould be\n" + y[i]
+		}
+	}
+	return "its end"
+}
+
+func TestEditThatDoesNotFitIsAnError(t *testing.T) {
+	file := func(edits ...Edit) error {
+		m := Mutant{Name: "m", Edits: edits}
+		_, err := m.Apply(root)
+		return err
+	}
+	for name, err := range map[string]error{
+		"no such file":  file(Edit{"mpa/nothing.go", "a", "b"}),
+		"no such text":  file(Edit{"mpa/crc.go", "a text that is not there", "b"}),
+		"text twice":    file(Edit{"mpa/crc.go", "uint32", "b"}),
+		"edits overlap": file(Edit{"mpa/crc.go", "const CRCLen = 4", "x"}, Edit{"mpa/crc.go", "CRCLen = 4", "y"}),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestOverlayNamesTheEditedFiles(t *testing.T) {
+	m, ok := Lookup("unaligned-atomic-taken")
+	if !ok {
+		t.Fatal("there is no such mutant")
+	}
+	dir := t.TempDir()
+	name, err := m.Overlay(root, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var overlay struct{ Replace map[string]string }
+	if err := json.Unmarshal(b, &overlay); err != nil {
+		t.Fatal(err)
+	}
+	files, err := m.Apply(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 2 || len(overlay.Replace) != 2 {
+		t.Fatalf("%d files are edited and %d in the overlay, want 2", len(files), len(overlay.Replace))
+	}
+	for file, want := range files {
+		original, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(overlay.Replace[original])
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is replaced by %q, which is not what the edits make (%v)", original, overlay.Replace[original], err)
+		}
+	}
+}

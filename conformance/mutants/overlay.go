@@ -1,0 +1,87 @@
+package mutants
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Apply returns the files that the mutant changes, as they are after its edits. The
+// keys are the names within the module, whose root is given. It fails if the text
+// of an edit does not occur exactly once, or two of them overlap: the stack has
+// changed, and the mutant must follow.
+func (m *Mutant) Apply(root string) (map[string][]byte, error) {
+	places := map[string][]place{}
+	sources := map[string]string{}
+	for _, e := range m.Edits {
+		if _, ok := sources[e.File]; !ok {
+			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.File)))
+			if err != nil {
+				return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
+			}
+			sources[e.File] = string(b)
+		}
+		src := sources[e.File]
+		if n := strings.Count(src, e.Old); n != 1 {
+			return nil, fmt.Errorf("mutant %s: the text to edit occurs %d times in %s, it must occur once:\n%s", m.Name, n, e.File, e.Old)
+		}
+		places[e.File] = append(places[e.File], place{strings.Index(src, e.Old), e})
+	}
+	out := map[string][]byte{}
+	for file, edits := range places {
+		slices.SortFunc(edits, func(a, b place) int { return cmp.Compare(a.at, b.at) })
+		var b []byte
+		done := 0
+		for _, p := range edits {
+			if p.at < done {
+				return nil, fmt.Errorf("mutant %s: two edits of %s overlap", m.Name, file)
+			}
+			b = append(b, sources[file][done:p.at]...)
+			b = append(b, p.New...)
+			done = p.at + len(p.Old)
+		}
+		out[file] = append(b, sources[file][done:]...)
+	}
+	return out, nil
+}
+
+// A place is an edit and where in its file it begins.
+type place struct {
+	at int
+	Edit
+}
+
+// Overlay writes the files that the mutant changes to dir, and a file for the
+// -overlay flag of the go command, whose name it returns. dir must exist, and be
+// the mutant's own.
+func (m *Mutant) Overlay(root, dir string) (string, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	files, err := m.Apply(root)
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for file, b := range files {
+		edited := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(edited, b, 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, filepath.FromSlash(file))] = edited
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, b, 0o600)
+}

@@ -1,0 +1,102 @@
+// Command run shows that the conformance suite finds what it is there to find: it
+// builds each mutant, runs the cases of the clauses that the mutant breaks, and
+// wants one of them to fail. The stack without a fault must pass.
+//
+//	go run ./conformance/mutants/run --only crc-big-endian,msn-from-zero
+//
+// A case counts only if it passes against the stack without a fault, so that it
+// is the fault that it has found. The exit status is 0 if the latter passes all
+// cases, and each mutant was caught.
+//
+// It needs the go command, and runs anywhere within the module. What it builds lies
+// in a temporary directory, what it starts listens on loopback; both are gone when
+// it ends, or is interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"urnic/conformance/cases"
+	"urnic/conformance/mutants"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	whole   bool
+	list    bool
+	only    string
+	jobs    int
+	timeout time.Duration
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var o options
+	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.BoolVar(&o.whole, "whole", false, "run the whole suite against each mutant, not only the cases of the clauses that it breaks")
+	f.BoolVar(&o.list, "list", false, "list the mutants, and run nothing")
+	f.StringVar(&o.only, "only", "", "run these mutants only: `NAME,…`; the stack without a fault gets the same cases as they")
+	f.IntVar(&o.jobs, "jobs", 4, "how many mutants run at a time, while two more are being built")
+	f.DurationVar(&o.timeout, "timeout", 3*time.Second, "how long a mutant may take for an answer")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	switch {
+	case f.NArg() > 0:
+		return fmt.Errorf("%q is no flag: name mutants with --only", f.Arg(0))
+	case o.jobs < 1:
+		return fmt.Errorf("--jobs %d: say 1 or more", o.jobs)
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout %v: say how long, such as 3s", o.timeout)
+	}
+	chosen, err := choose(o.only)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		return list(stdout, chosen)
+	}
+	w, err := newWorks(ctx)
+	if err != nil {
+		return err
+	}
+	c := campaign{options: o, works: w, mutants: chosen, groups: cases.All(), progress: stderr}
+	return errors.Join(c.run(ctx, stdout), w.close())
+}
+
+// choose returns the mutants that --only names, or all.
+func choose(only string) ([]mutants.Mutant, error) {
+	if only == "" {
+		return mutants.All(), nil
+	}
+	var out []mutants.Mutant
+	for name := range strings.SplitSeq(only, ",") {
+		m, ok := mutants.Lookup(name)
+		if !ok {
+			return nil, fmt.Errorf("there is no mutant %q: --list shows them", name)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"urnic/conformance"
+	"urnic/conformance/mutants"
+)
+
+// A verdict says how a mutant has fared.
+type verdict string
+
+const (
+	caught   verdict = "caught"   // a case of a clause that it breaks has failed
+	missed   verdict = "MISSED"   // none has
+	untested verdict = "NO CASE"  // there is none
+	broken   verdict = "NO START" // it can't be built or started
+)
+
+// An outcome is what has come of one mutant.
+type outcome struct {
+	mutant  *mutants.Mutant
+	verdict verdict
+	clause  string             // of those that it breaks, the first that it was caught by
+	by      []string           // the cases that have caught it
+	others  int                // results of other clauses that were not what they should be
+	totals  conformance.Totals // of the results of its clauses
+	err     error
+}
+
+// label names a result.
+func label(r conformance.Result) string { return r.Case + " as " + r.Role }
+
+// judge says how a mutant has fared by its results. passed holds those of the stack
+// without a fault: a case that this does not pass proves nothing.
+func judge(m *mutants.Mutant, results []conformance.Result, passed map[string]bool) outcome {
+	o := outcome{mutant: m, verdict: missed}
+	at := len(m.Clauses)
+	for _, r := range results {
+		first := slices.IndexFunc(m.Clauses, func(id string) bool { return slices.Contains(r.Clauses, id) })
+		failed := r.Verdict == conformance.Fail && passed[label(r)]
+		if first < 0 {
+			if failed {
+				o.others++
+			}
+			continue
+		}
+		o.totals.Add(r.Verdict)
+		if failed {
+			o.by = append(o.by, label(r))
+			at = min(at, first)
+		}
+	}
+	if len(o.by) > 0 {
+		o.verdict, o.clause = caught, m.Clauses[at]
+	}
+	return o
+}
+
+// printTable prints what has come of each mutant, those first that were not caught.
+func printTable(w io.Writer, outcomes []outcome) error {
+	sorted := slices.Clone(outcomes)
+	slices.SortStableFunc(sorted, func(a, b outcome) int {
+		return cmp.Compare(rank(a.verdict), rank(b.verdict))
+	})
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "MUTANT\tVERDICT\tCLAUSE\tBY")
+	for _, o := range sorted {
+		clause := cmp.Or(o.clause, strings.Join(o.mutant.Clauses, " "))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", o.mutant.Name, o.verdict, clause, o.explain())
+	}
+	return t.Flush()
+}
+
+func rank(v verdict) int { return slices.Index([]verdict{broken, untested, missed, caught}, v) }
+
+// explain says by what a mutant was caught, or why it was not.
+func (o *outcome) explain() string {
+	var s []string
+	switch o.verdict {
+	case caught:
+		const most = 2 // that are named
+		by := strings.Join(o.by[:min(len(o.by), most)], ", ")
+		if n := len(o.by) - most; n > 0 {
+			by += fmt.Sprintf(" and %d more", n)
+		}
+		s = append(s, by)
+	case missed:
+		s = append(s, fmt.Sprintf("%d pass, %d fail, %d inconclusive, %d skipped",
+			o.totals.Pass, o.totals.Fail, o.totals.Inconclusive, o.totals.Skipped), o.mutant.Fault)
+	case untested:
+		s = append(s, "no case tests what it breaks", o.mutant.Fault)
+	case broken:
+	}
+	if o.others > 0 {
+		s = append(s, fmt.Sprintf("%d results of other clauses fail too", o.others))
+	}
+	if o.err != nil {
+		first, _, _ := strings.Cut(o.err.Error(), "\n") // the progress has had it all
+		s = append(s, first)
+	}
+	return strings.Join(s, "; ")
+}
+
+// list prints the mutants with what they do and break.
+func list(w io.Writer, chosen []mutants.Mutant) error {
+	for _, m := range chosen {
+		if _, err := fmt.Fprintf(w, "%s\n\t%s\n\t%s\n", m.Name, m.Fault, strings.Join(m.Clauses, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

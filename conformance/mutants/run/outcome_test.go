@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"urnic/conformance"
+	"urnic/conformance/mutants"
+)
+
+func result(name, role string, v conformance.Verdict, clauses ...string) conformance.Result {
+	return conformance.Result{Case: name, Role: role, Verdict: v, Clauses: clauses}
+}
+
+func TestMutantIsCaughtByAFailureOfAClauseThatItBreaks(t *testing.T) {
+	m := &mutants.Mutant{Name: "m", Fault: "It is wrong.", Clauses: []string{"c-1-1", "c-1-2"}}
+	passed := map[string]bool{"c-1-2/x as responder": true, "c-1-1/y as responder": true, "d-1-1/z as initiator": true}
+	for _, test := range []struct {
+		name    string
+		results []conformance.Result
+		verdict verdict
+		clause  string
+		by      []string
+		others  int
+	}{
+		{name: "nothing ran", verdict: missed},
+		{name: "passed", verdict: missed, results: []conformance.Result{
+			result("c-1-1/y", "responder", conformance.Pass, "c-1-1"),
+		}},
+		{name: "inconclusive", verdict: missed, results: []conformance.Result{
+			result("c-1-1/y", "responder", conformance.Inconclusive, "c-1-1"),
+		}},
+		{name: "failed", verdict: caught, clause: "c-1-2", by: []string{"c-1-2/x as responder"}, results: []conformance.Result{
+			result("c-1-1/y", "responder", conformance.Pass, "c-1-1"),
+			result("c-1-2/x", "responder", conformance.Fail, "c-1-2"),
+		}},
+		{name: "failed, named by another clause", verdict: caught, clause: "c-1-2", by: []string{"d-1-1/z as initiator"}, results: []conformance.Result{
+			result("d-1-1/z", "initiator", conformance.Fail, "d-1-1", "c-1-2"),
+		}},
+		{name: "failed by another clause only", verdict: missed, others: 1, results: []conformance.Result{
+			result("d-1-1/z", "initiator", conformance.Fail, "d-1-1"),
+		}},
+		{name: "failed, as the stack without a fault does", verdict: missed, results: []conformance.Result{
+			result("c-1-2/x", "initiator", conformance.Fail, "c-1-2"),
+		}},
+		{
+			name: "failed twice", verdict: caught, clause: "c-1-1",
+			by: []string{"c-1-2/x as responder", "c-1-1/y as responder"}, results: []conformance.Result{
+				result("c-1-2/x", "responder", conformance.Fail, "c-1-2"),
+				result("c-1-1/y", "responder", conformance.Fail, "c-1-1"),
+			},
+		},
+	} {
+		o := judge(m, test.results, passed)
+		if o.verdict != test.verdict || o.clause != test.clause || !slices.Equal(o.by, test.by) || o.others != test.others {
+			t.Errorf("%s: %s by %q of %q, %d others; want %s by %q of %q, %d others",
+				test.name, o.verdict, o.by, o.clause, o.others, test.verdict, test.by, test.clause, test.others)
+		}
+	}
+}
+
+func TestTableShowsFirstWhatIsNotCaught(t *testing.T) {
+	mutant := func(name string) *mutants.Mutant {
+		return &mutants.Mutant{Name: name, Fault: "It is " + name + ".", Clauses: []string{"rfc1-1-1", "rfc1-1-2"}}
+	}
+	var b strings.Builder
+	err := printTable(&b, []outcome{
+		{mutant: mutant("good"), verdict: caught, clause: "rfc1-1-2", by: []string{"rfc1-1-2/a as responder", "rfc1-1-2/a as initiator", "rfc1-1-2/b as responder"}},
+		{mutant: mutant("bad"), verdict: missed, totals: conformance.Totals{Pass: 2, Skipped: 1}, others: 3},
+		{mutant: mutant("bare"), verdict: untested},
+		{mutant: mutant("dead"), verdict: broken, err: errors.New("no binary\nfor a reason")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `MUTANT  VERDICT   CLAUSE             BY
+dead    NO START  rfc1-1-1 rfc1-1-2  no binary
+bare    NO CASE   rfc1-1-1 rfc1-1-2  no case tests what it breaks; It is bare.
+bad     MISSED    rfc1-1-1 rfc1-1-2  2 pass, 0 fail, 0 inconclusive, 1 skipped; It is bad.; 3 results of other clauses fail too
+good    caught    rfc1-1-2           rfc1-1-2/a as responder, rfc1-1-2/a as initiator and 1 more
+`
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", &b, want)
+	}
+}
