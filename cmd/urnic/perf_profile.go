@@ -7,9 +7,9 @@ import (
 	"runtime/pprof"
 )
 
-// profile writes a profile of the processor's time into a file, until stop is
+// startProfile writes a profile of the processor's time into a file, until stop is
 // called; without a file, it does nothing.
-func profile(file string) (stop func() error, err error) {
+func startProfile(file string) (stop func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil
 	}

@@ -65,7 +65,7 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 		view.terminal = io.Discard
 	}
 	o.Hooks = view.hooks()
-	stop, err := profile(o.cpuProfile)
+	stop, err := startProfile(o.cpuProfile)
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,8 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 	for _, command := range commands {
 		command, behind := strings.CutSuffix(command, " &")
 		args := strings.Fields(command)
-		if args[0] == "perf" {
-			background = append(background, readmePerf(t, args[1:], behind, ports)...)
+		if args[0] == "perf" || args[0] == "conform" {
+			background = append(background, readmeService(t, args, behind, ports)...)
 			continue
 		}
 		port := ""
@@ -68,7 +68,7 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 		waitForListener(t, net.JoinHostPort("127.0.0.1", port))
 	}
 	for _, p := range background {
-		if p.args[0] == "perf" {
+		if p.args[0] != "rping" {
 			p.interrupt()
 		}
 		select {
@@ -80,9 +80,10 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 	}
 }
 
-// readmePerf runs a command of urnic perf, with shorter rounds than a reader has.
-// A server in the background is returned, and ends when it is interrupted.
-func readmePerf(t *testing.T, args []string, behind bool, ports map[string]string) (background []*process) {
+// readmeService runs a command of urnic perf or conform, whose server listens until
+// it is interrupted. A server in the background is returned. Rounds are shorter than
+// a reader's.
+func readmeService(t *testing.T, args []string, behind bool, ports map[string]string) (background []*process) {
 	t.Helper()
 	const host = "127.0.0.1"
 	for i, arg := range args {
@@ -94,12 +95,15 @@ func readmePerf(t *testing.T, args []string, behind bool, ports map[string]strin
 		}
 	}
 	if behind {
-		p := start(t, append([]string{"perf"}, args...)...)
+		p := start(t, args...)
 		p.out.wait(t, "listening at ")
 		return []*process{p}
 	}
-	if out := ok(t, append([]string{"perf"}, append(args, "--duration", "10ms", "--rounds", "1")...)...); out == "" {
-		t.Errorf("urnic perf %s prints nothing", strings.Join(args, " "))
+	if args[0] == "perf" {
+		args = append(args, "--duration", "10ms", "--rounds", "1")
+	}
+	if out := ok(t, args...); out == "" {
+		t.Errorf("urnic %s prints nothing", strings.Join(args, " "))
 	}
 	return nil
 }

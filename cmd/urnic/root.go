@@ -25,6 +25,7 @@ kernel module and no privileges.`,
   urnic perf local --test lat --baseline
   urnic dissect capture.pcap
   urnic dissect --summary --json capture.pcap
+  urnic conform serve
   urnic version`,
 		Args:          noArgs,
 		SilenceErrors: true, // run prints them
@@ -38,6 +39,7 @@ kernel module and no privileges.`,
 		newRpingCommand(),
 		newPerfCommand(),
 		newDissectCommand(),
+		newConformCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -35,6 +35,7 @@ var theGuest *guest
 // A guest is a running guest of the lab.
 type guest struct {
 	name  string
+	args  []string    // of up
 	ports map[int]int // of the guest, to those of the host
 }
 
@@ -74,10 +75,20 @@ func withGuest(run func() int) (status int, err error) {
 	return run(), nil
 }
 
-// boot boots a guest with siw parameters.
-func boot(name string, params []string) (*guest, error) {
+// boot boots a guest with siw parameters. Somebody else may take a port between its
+// choice and the guest's start: then others are chosen.
+func boot(name string, params []string) (g *guest, err error) {
+	for range 3 {
+		if g, err = bootOnce(name, params); err == nil {
+			return g, nil
+		}
+	}
+	return nil, err
+}
+
+func bootOnce(name string, params []string) (*guest, error) {
 	g := &guest{name: fmt.Sprintf("%s-%d", name, os.Getpid()), ports: map[int]int{}}
-	args := []string{"-n", g.name}
+	g.args = []string{"-n", g.name}
 	for _, f := range []struct {
 		flag string
 		port int
@@ -87,16 +98,19 @@ func boot(name string, params []string) (*guest, error) {
 			return nil, err
 		}
 		g.ports[f.port] = host
-		args = append(args, f.flag, fmt.Sprintf("%d:%d", host, f.port))
+		g.args = append(g.args, f.flag, fmt.Sprintf("%d:%d", host, f.port))
 	}
 	if len(params) > 0 {
-		args = append(args, "-s", strings.Join(params, ","))
+		g.args = append(g.args, "-s", strings.Join(params, ","))
 	}
-	out, err := exec.Command(lab("up"), args...).CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("the guest did not boot: %w: %s", err, out)
+	return g, g.up()
+}
+
+func (g *guest) up() error {
+	if out, err := exec.Command(lab("up"), g.args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("the guest did not boot: %w: %s", err, out)
 	}
-	return g, nil
+	return nil
 }
 
 func (g *guest) down() error {

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"urnic/conformance"
+	"urnic/conformance/cases"
+	"urnic/conformance/profile"
+	"urnic/conformance/report"
+	"urnic/conformance/wire"
+)
+
+const conformLong = `Conform says of an iWARP endpoint whether it keeps the RFCs (5044, 5041, 5040, 6581, 7306,
+and what of 5042 can be seen), and which clause it breaks. It speaks to the endpoint, the
+target, over TCP, misbehaves on purpose, and judges every octet that comes back.
+
+What it can judge depends on what runs at the target (--profile):
+
+  raw    anything that listens as an MPA responder, or connects: start-up, framing, refusals
+  rping  rdma-core's "rping -s -P" at --target, or "rping -c" again and again to --listen
+  urnic  the test service: "urnic conform serve", whose control address is --target
+
+Each case ends in pass, fail, inconclusive or skipped. A failed one is printed with what was
+sent, what had to come, what came, the exchange, and the clause. The exit status is 0 only
+if nothing failed; with --strict, only if SHOULDs are kept too.
+
+It damages no memory but what the target opens to it, yet it is no guest for a machine in
+use: an endpoint may crash of it. Cases of which that is known come last; --spare leaves
+them out, --revive names a command that brings the target back in between.`
+
+// conformOptions are the flags of urnic conform.
+type conformOptions struct {
+	target, profile, listen  string
+	only                     []string
+	strict, list, verbose    bool
+	spare                    bool
+	revive                   string
+	timeout, settle          time.Duration
+	jobs                     int
+	json, junit, html, pcaps string
+}
+
+func newConformCommand() *cobra.Command {
+	var o conformOptions
+	cmd := &cobra.Command{
+		Use:   "conform --target HOST:PORT [flags]",
+		Short: "Test whether an iWARP endpoint keeps the RFCs",
+		Long:  conformLong,
+		Example: `  urnic conform serve                                              offer the test service
+  urnic conform --target 127.0.0.1:7175 --profile urnic            test who offers it
+  urnic conform --target 192.0.2.7:7174 --profile rping --html r.html
+  urnic conform --listen 192.0.2.9:7174 --profile rping            while the target runs rping -c
+  urnic conform --target 192.0.2.7:20049                           test what listens there
+  urnic conform --target 127.0.0.1:7175 --profile urnic --only rfc5041-7.1 -v
+  urnic conform --target 192.0.2.7:7174 --profile rping --spare    nothing that is known to crash
+  urnic conform --list --only rfc6581                              what would be tested`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.list {
+				return listCases(cmd.OutOrStdout(), o.only)
+			}
+			if err := o.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return runConform(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.target, "target", "", "the target's address, `HOST:PORT`")
+	f.StringVar(&o.profile, "profile", "raw", "what runs there: raw, rping or urnic")
+	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` to which the target connects, as initiator")
+	f.StringSliceVar(&o.only, "only", nil, "cases to run, by `ID`, by the beginning of one (rfc5041-7.1), or by group")
+	f.BoolVar(&o.strict, "strict", false, "take a SHOULD that is not kept for a failure")
+	f.DurationVar(&o.timeout, "timeout", conformance.DefaultTimeout, "how long an answer may take")
+	f.DurationVar(&o.settle, "settle", 10*time.Millisecond, "how long to wait after start-up, except with the profile urnic: Linux siw may lose an FPDU that comes at once")
+	f.IntVar(&o.jobs, "jobs", 0, "how many cases run at a time (0: 16 with the profile urnic, else 1)")
+	f.StringVar(&o.json, "json", "", "write the report as JSON to this `FILE` (- is standard output)")
+	f.StringVar(&o.junit, "junit", "", "write it as JUnit XML to this `FILE`")
+	f.StringVar(&o.html, "html", "", "write it as a page to this `FILE`")
+	f.StringVar(&o.pcaps, "pcap", "", "record each case into a file of this `DIR`")
+	f.BoolVar(&o.spare, "spare", false, "leave out the cases that are known to crash endpoints")
+	f.StringVar(&o.revive, "revive", "", "shell `COMMAND` that brings the target back, for when such a case has crashed it")
+	f.BoolVar(&o.list, "list", false, "list the cases, and how much of the RFCs they test")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the cases that passed, too")
+	cmd.AddCommand(newConformServeCommand())
+	return cmd
+}
+
+// check finds what is wrong with the flags.
+func (o *conformOptions) check(f *pflag.FlagSet) error {
+	switch {
+	case !slices.Contains([]string{"raw", "rping", "urnic"}, o.profile):
+		return fmt.Errorf("--profile %s: say raw, rping or urnic", o.profile)
+	case o.target == "" && (o.profile == "urnic" || o.listen == ""):
+		return errors.New("say which endpoint is to be tested: --target HOST:PORT, or --listen HOST:PORT if it connects")
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout %v: say more than 0", o.timeout)
+	case o.settle < 0:
+		return fmt.Errorf("--settle %v: say how long to wait, or 0", o.settle)
+	case o.jobs < 0:
+		return fmt.Errorf("--jobs %d: say 1 or more", o.jobs)
+	}
+	for _, a := range []struct{ flag, address string }{{"target", o.target}, {"listen", o.listen}} {
+		if _, _, err := net.SplitHostPort(a.address); a.address != "" && err != nil {
+			return fmt.Errorf("--%s %s: give HOST:PORT: %w", a.flag, a.address, err)
+		}
+	}
+	if o.jobs == 0 && o.profile != "urnic" {
+		o.jobs = 1
+	}
+	if o.profile == "urnic" && !f.Changed("settle") {
+		o.settle = 0
+	}
+	return nil
+}
+
+func runConform(ctx context.Context, o conformOptions, stdout, stderr io.Writer) (err error) {
+	p, end, err := o.newProfile(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	r := conformance.Runner{
+		Groups: cases.All(), Profile: p,
+		Options: conformance.Options{
+			Timeout: o.timeout, Settle: o.settle, Strict: o.strict, Jobs: o.jobs, Only: o.only, PcapDir: o.pcaps, Spare: o.spare,
+		},
+	}
+	if err := r.Check(); err != nil {
+		return err
+	}
+	if err := o.reach(ctx, p); err != nil {
+		return err
+	}
+	bar := newProgress(stderr, int64(r.Count()))
+	if o.revive != "" {
+		r.Options.Revive = func(ctx context.Context) error { return revive(ctx, o.revive, stderr) }
+	}
+	r.Options.Progress = func(_, _ int, _ conformance.Result) { bar.add(1) }
+	rep, err := r.Run(ctx)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	rep.Tool, rep.Target = toolName(), o.describe()
+	if err := o.write(rep, stdout); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return verdict(rep)
+}
+
+// newProfile returns the profile, and how to end its use.
+func (o *conformOptions) newProfile(ctx context.Context) (conformance.Profile, func() error, error) {
+	if o.profile == "urnic" {
+		host, _, _ := net.SplitHostPort(o.listen)
+		return profile.NewUrnic(o.target, host, o.timeout), func() error { return nil }, nil
+	}
+	var listener *net.TCPListener
+	end := func() error { return nil }
+	if o.listen != "" {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--listen %s: %w", o.listen, err)
+		}
+		listener, end = l.(*net.TCPListener), l.Close
+	}
+	if o.profile == "rping" {
+		return profile.NewRping(o.target, listener, o.timeout), end, nil
+	}
+	return profile.NewRaw(o.target, listener, o.timeout), end, nil
+}
+
+// reach looks whether the target is there at all, so that not each case has to find
+// out. It asks like any initiator: Linux siw stops listening if a connection comes
+// and goes without a Request.
+func (o *conformOptions) reach(ctx context.Context, p conformance.Profile) (err error) {
+	if o.target == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	session, err := p.Begin(ctx, wire.NewTape())
+	if err != nil {
+		return o.adviseTarget(err)
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
+	if o.profile == "urnic" {
+		return nil
+	}
+	nc, err := session.Dial(ctx, conformance.Setup{})
+	if err != nil {
+		return o.adviseTarget(err)
+	}
+	conn := wire.NewConn(nc, wire.NewTape(), nil)
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if err := conn.SendFrame(conformance.RequestFor(conformance.Setup{}), ""); err != nil {
+		return o.adviseTarget(err)
+	}
+	_, _ = conn.ReadFrame(o.timeout) // the cases judge what comes
+	return nil
+}
+
+func (o *conformOptions) adviseTarget(err error) error {
+	start := map[string]string{
+		"raw":   "start the endpoint there first",
+		"rping": "start `rping -s -P` there first",
+		"urnic": "start `urnic conform serve --listen HOST:PORT` there first",
+	}
+	return fmt.Errorf("the target can't be reached at %s: %s: %w", o.target, start[o.profile], err)
+}
+
+// revive runs the command that brings the target back.
+func revive(ctx context.Context, command string, stderr io.Writer) error {
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Stdout, cmd.Stderr = stderr, stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("--revive %q: %w", command, err)
+	}
+	return nil
+}
+
+// describe names the target for the report.
+func (o *conformOptions) describe() string {
+	switch {
+	case o.target == "":
+		return "who connects to " + o.listen
+	case o.listen != "" && o.profile != "urnic":
+		return o.target + ", and who connects to " + o.listen
+	}
+	return o.target
+}
+
+// write writes the report in all forms that are asked for.
+func (o *conformOptions) write(rep *conformance.Report, stdout io.Writer) error {
+	forms := []struct {
+		file  string
+		write func(io.Writer, *conformance.Report) error
+	}{
+		{o.json, report.JSON},
+		{o.junit, report.JUnit},
+		{o.html, report.HTML},
+	}
+	for _, f := range forms {
+		if f.file == "" {
+			continue
+		}
+		if err := writeTo(f.file, stdout, func(w io.Writer) error { return f.write(w, rep) }); err != nil {
+			return err
+		}
+	}
+	if o.json == "-" || o.junit == "-" || o.html == "-" {
+		return nil
+	}
+	return report.Text(stdout, rep, report.TextOptions{Verbose: o.verbose})
+}
+
+// writeTo writes a file, or to standard output.
+func writeTo(name string, stdout io.Writer, write func(io.Writer) error) (err error) {
+	if name == "-" {
+		return write(stdout)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return write(f)
+}
+
+// verdict returns an error if the target has failed.
+func verdict(rep *conformance.Report) error {
+	n := rep.Totals
+	switch {
+	case n.Fail > 0:
+		return fmt.Errorf("%d of %d cases failed", n.Fail, n.All())
+	case n.Pass == 0:
+		return errors.New("no case has passed: nothing is known of the target")
+	}
+	return nil
+}
+
+// listCases prints the cases that are selected, and the coverage of the whole suite.
+func listCases(w io.Writer, only []string) error {
+	groups := cases.All()
+	r := conformance.Runner{Groups: groups, Options: conformance.Options{Only: only}}
+	if err := r.Check(); err != nil {
+		return err
+	}
+	n := 0
+	for g, c := range r.Selected() {
+		needs := "raw"
+		switch {
+		case c.Needs&conformance.NeedService != 0:
+			needs = "urnic"
+		case c.Needs != 0:
+			needs = "rping"
+		}
+		fmt.Fprintf(w, "%s\n    %s\n    %s; profile %s and up; target as %s\n", c.ID(), c.Title, g, needs, strings.ReplaceAll(c.For().String(), " and ", " or "))
+		n++
+	}
+	fmt.Fprintf(w, "\n%d cases\n\n", n)
+	return report.Coverage(w, conformance.CoverageOf(groups))
+}
+
+// toolName names this program, with its version, for the report.
+func toolName() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return "urnic " + info.Main.Version
+	}
+	return "urnic"
+}
