@@ -7,6 +7,8 @@ LAYERS  := mpa ddp rdmap stag pd rnic
 FUZZTIME ?= 30s
 BENCHTIME ?= 300ms
 PEERSFLAGS ?=
+MUTANTSFLAGS ?=
+TIMES ?= 20
 
 .PHONY: help
 help: ## list the targets
@@ -73,7 +75,15 @@ bench-peers: build ## measure urnic beside libfabric, UCX and iperf3; write docs
 	$(GO) -C internal/tools build -o ../../bin/benchpeers ./benchpeers
 	bin/benchpeers $(PEERSFLAGS)
 
+.PHONY: conform
+conform: ## run the conformance suite against our own stack, TIMES times (20)
+	$(GO) test -count=1 -timeout 30m -run 'TestOurStackPasses$$' ./conformance/cases -args -times $(TIMES)
+
+.PHONY: mutants
+mutants: ## build urnic with one fault at a time, and have urnic conform find each (MUTANTSFLAGS)
+	$(GO) run ./conformance/mutants/run $(MUTANTSFLAGS)
+
 .PHONY: interop
 interop: build ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
 	internal/interop/lab/build
-	$(GO) test -count=1 -timeout 30m -tags interop $(TESTFLAGS) ./internal/interop
+	$(GO) test -count=1 -timeout 30m -parallel 3 -tags interop $(TESTFLAGS) ./internal/interop
