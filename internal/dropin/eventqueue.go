@@ -1,0 +1,100 @@
+//go:build linux
+
+package dropin
+
+import (
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// An eventQueue holds events for a program that waits for them with poll(2): its
+// descriptor is readable while there are some.
+type eventQueue[T any] struct {
+	fd int
+
+	mu     sync.Mutex
+	events []T
+	closed bool
+}
+
+func newEventQueue[T any]() (*eventQueue[T], error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("a descriptor for events: %w", err)
+	}
+	return &eventQueue[T]{fd: fd}, nil
+}
+
+// push adds an event.
+func (q *eventQueue[T]) push(e T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	if q.events = append(q.events, e); len(q.events) == 1 {
+		q.signal()
+	}
+}
+
+// signal makes the descriptor readable.
+func (q *eventQueue[T]) signal() {
+	// It can't be full: it is written to once for each time that it is read.
+	_, _ = unix.Write(q.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+}
+
+// next returns the oldest event, or false.
+func (q *eventQueue[T]) next() (e T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.events) == 0 {
+		return e, false
+	}
+	e = q.events[0]
+	q.drop(func(i int, _ T) bool { return i == 0 })
+	return e, true
+}
+
+// take removes the events that match, and returns them in order.
+func (q *eventQueue[T]) take(match func(T) bool) (taken []T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drop(func(_ int, e T) bool {
+		if !match(e) {
+			return false
+		}
+		taken = append(taken, e)
+		return true
+	})
+	return taken
+}
+
+// drop removes events; the descriptor is not readable if none is left.
+func (q *eventQueue[T]) drop(which func(int, T) bool) {
+	if len(q.events) == 0 {
+		return
+	}
+	var left []T
+	for i, e := range q.events {
+		if !which(i, e) {
+			left = append(left, e)
+		}
+	}
+	if q.events = left; len(left) == 0 {
+		var b [8]byte
+		_, _ = unix.Read(q.fd, b[:])
+	}
+}
+
+// close gives the queue up, with the events in it.
+func (q *eventQueue[T]) close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	q.closed, q.events = true, nil
+	return unix.Close(q.fd)
+}
