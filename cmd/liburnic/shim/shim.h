@@ -1,0 +1,152 @@
+/*
+ * What the files of liburnic.so share: the objects that programs hold, and what each
+ * file offers to the others.
+ *
+ * Every object begins with rdma-core's struct, which is all that a program knows of it.
+ * The member handle of that struct is the engine's handle, where there is such a member
+ * (PD, MR, MW, CQ, SRQ, QP). MRs and MWs are rdma-core's structs alone.
+ *
+ * Functions are written under their plain names and marked URNIC_EXPORT; liburnic.map
+ * gives each its version. What is not marked is hidden (-fvisibility=hidden).
+ */
+#ifndef URNIC_SHIM_H
+#define URNIC_SHIM_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "../engine.h"
+
+/* verbs.h hides these three functions behind macros of the same name. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define URNIC_EXPORT __attribute__((visibility("default")))
+
+#define URNIC_DEVICE_NAME "urnic0"
+
+/* The object of type whose member ptr points to. */
+#define urnic_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/*
+ * load.c: urnic_engine loads and opens the engine if need be. It returns NULL with errno
+ * set if it cannot be loaded, or in a child that was forked after it was.
+ *
+ * urnic_live is the same table, or NULL as long as nothing is loaded and in such a child.
+ * The data path reads it: who has an object knows that the engine has been loaded.
+ */
+const struct urnic_engine *urnic_engine(void);
+extern __attribute__((visibility("hidden"))) const struct urnic_engine *urnic_live;
+
+/* Sets errno and returns err, for calls that return an errno. */
+static inline int urnic_fail(int err)
+{
+	errno = err;
+	return err;
+}
+
+/* Sets errno and returns -1, for calls that return so. */
+static inline int urnic_minus(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* Sets errno and returns NULL, for calls that make an object. */
+static inline void *urnic_null(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+/*
+ * async.c: waits until fd is readable. 0, or -1 with errno: EAGAIN if the program has set
+ * O_NONBLOCK on it, EINTR if a handler without SA_RESTART ran. It is a cancellation point:
+ * hold no lock.
+ */
+int urnic_wait(int fd);
+
+/* device.c: the device, the same for ever; what the engine says of it. NULL with errno set. */
+struct ibv_device *urnic_ibv_device(void);
+const struct urnic_device *urnic_device_info(void);
+
+/* context.c: the context that all rdma_cm ids share, never closed. NULL with errno set. */
+struct ibv_context *urnic_cm_context(void);
+
+/* A context. Its verbs_context comes last, for what precedes that grows downwards. */
+struct urnic_context {
+	uint32_t handle;
+	pthread_mutex_t async; /* held while an async event is fetched and counted */
+	struct verbs_context verbs;
+};
+
+static inline struct urnic_context *urnic_context(struct ibv_context *context)
+{
+	return urnic_container(context, struct urnic_context, verbs.context);
+}
+
+/* A PD, or a parent domain: a PD that has the handle of another. */
+struct urnic_pd {
+	struct ibv_pd pd;
+	struct urnic_pd *parent; /* NULL: it is no parent domain */
+	struct urnic_td *td;
+	uint32_t uses; /* parent domains made of it; atomic */
+};
+
+struct urnic_td {
+	struct ibv_td td;
+	uint32_t uses; /* parent domains that hold it; atomic */
+};
+
+struct urnic_channel {
+	struct ibv_comp_channel channel;
+	uint32_t handle;
+	pthread_mutex_t lock; /* held while an event is fetched and counted */
+};
+
+/* Completions that start_poll and next_poll fetch at once. */
+#define URNIC_CQ_BATCH 16
+
+/* A CQ. Events that programs have fetched are counted here, those that they have acked in ibv_cq. */
+struct urnic_cq {
+	union {
+		struct ibv_cq cq;
+		struct ibv_cq_ex ex; /* begins as ibv_cq does */
+	};
+	uint32_t comp_events;  /* under the lock of the channel */
+	uint32_t async_events; /* under async of the context */
+
+	/* Of ibv_create_cq_ex. */
+	bool extended, single_threaded;
+	pthread_mutex_t poll;       /* from start_poll to end_poll */
+	uint32_t at, fetched;       /* wcs[at..fetched) have not been handed out */
+	const struct ibv_wc *wc;    /* what the read functions read */
+	struct ibv_wc wcs[URNIC_CQ_BATCH];
+};
+
+struct urnic_srq {
+	struct ibv_srq srq;
+	uint32_t number;
+	uint32_t async_events; /* as a CQ's */
+};
+
+struct urnic_builder; /* qp_ex.c: work requests between wr_start and wr_complete */
+
+struct urnic_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex ex; /* begins with ibv_qp */
+	};
+	struct ibv_qp_cap cap;
+	int sq_sig_all;
+	uint32_t async_events; /* as a CQ's */
+	struct urnic_builder *builder; /* NULL: it has no ibv_wr_* */
+};
+
+#endif
