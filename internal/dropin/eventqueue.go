@@ -10,7 +10,8 @@ import (
 )
 
 // An eventQueue holds events for a program that waits for them with poll(2): its
-// descriptor is readable while there are some.
+// descriptor is readable while there are some. O_NONBLOCK is not set on it, because it
+// is the program that chooses whether the calls which fetch an event may wait.
 type eventQueue[T any] struct {
 	fd int
 
@@ -20,7 +21,7 @@ type eventQueue[T any] struct {
 }
 
 func newEventQueue[T any]() (*eventQueue[T], error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("a descriptor for events: %w", err)
 	}
@@ -83,9 +84,18 @@ func (q *eventQueue[T]) drop(which func(int, T) bool) {
 		}
 	}
 	if q.events = left; len(left) == 0 {
-		var b [8]byte
-		_, _ = unix.Read(q.fd, b[:])
+		q.clear()
 	}
+}
+
+// clear makes the descriptor unreadable. It must not block if the program has read it.
+func (q *eventQueue[T]) clear() {
+	fds := []unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}}
+	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
+		return
+	}
+	var b [8]byte
+	_, _ = unix.Read(q.fd, b[:])
 }
 
 // close gives the queue up, with the events in it.
