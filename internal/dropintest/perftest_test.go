@@ -1,0 +1,177 @@
+//go:build dropin
+
+package dropintest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// perftest's programs meet at this port.
+const perftestPort = 18515
+
+// A measurement is a line of a perftest program's results.
+type measurement struct {
+	size, iterations int
+	figures          []float64 // MB/s at best and on average, or microseconds
+}
+
+// measurements reads the lines of results.
+func measurements(out string) (ms []measurement) {
+	table := false
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		switch {
+		case strings.HasPrefix(strings.TrimSpace(line), "#bytes"):
+			table = true
+		case strings.HasPrefix(line, "---"):
+			table = false
+		case table && len(f) > 2:
+			var m measurement
+			var err error
+			if m.size, err = strconv.Atoi(f[0]); err != nil {
+				continue
+			}
+			if m.iterations, err = strconv.Atoi(f[1]); err != nil {
+				continue
+			}
+			for _, s := range f[2:] {
+				v, err := strconv.ParseFloat(s, 64)
+				if err != nil {
+					break
+				}
+				m.figures = append(m.figures, v)
+			}
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// wantMeasurements checks what a client tells of its test.
+func wantMeasurements(t *testing.T, out string, sizes []int, iterations int) {
+	t.Helper()
+	ms := measurements(out)
+	if len(ms) != len(sizes) {
+		t.Fatalf("%d sizes are measured; want %d:\n%s", len(ms), len(sizes), out)
+	}
+	for i, m := range ms {
+		if m.size != sizes[i] || m.iterations != iterations {
+			t.Errorf("%d octets %d times; want %d octets %d times", m.size, m.iterations, sizes[i], iterations)
+		}
+		if len(m.figures) < 2 || m.figures[1] <= 0 {
+			t.Errorf("%d octets: the figures are %v:\n%s", m.size, m.figures, out)
+		}
+	}
+}
+
+// allSizes are those of -a: to 8 MiB.
+func allSizes(least int) (sizes []int) {
+	for s := least; s <= 8<<20; s *= 2 {
+		sizes = append(sizes, s)
+	}
+	return sizes
+}
+
+// A perftest is a way to run one of perftest's programs.
+type perftest struct {
+	flags string
+	qps   int // their number, if more than one
+	sizes []int
+	n     int // iterations for each size
+}
+
+func (c perftest) String() string { return c.flags }
+
+// The least that is sent in the tests of all sizes is 2 octets.
+var (
+	bandwidth = []perftest{
+		{flags: "-s 65536", sizes: []int{65536}, n: 500},
+		{flags: "-s 64 -b", sizes: []int{64}, n: 2000},
+		{flags: "-a", sizes: allSizes(2), n: 20},
+		{flags: "-s 16384 -q 4", qps: 4, sizes: []int{16384}, n: 200},
+		{flags: "-s 16384 -e", sizes: []int{16384}, n: 500},
+		{flags: "-s 65536 -b -q 4 -e", qps: 4, sizes: []int{65536}, n: 100},
+	}
+	latency = []perftest{
+		{flags: "-s 64", sizes: []int{64}, n: 500},
+		{flags: "-a", sizes: allSizes(2), n: 10},
+	}
+	latencyByEvents = []perftest{{flags: "-s 64 -e", sizes: []int{64}, n: 500}}
+	sharedReceives  = []perftest{{flags: "-s 4096 --use-srq", sizes: []int{4096}, n: 500}}
+	sharedByAll     = []perftest{{flags: "-s 4096 --use-srq -q 4", qps: 4, sizes: []int{4096}, n: 200}}
+	atomics         = []perftest{
+		{flags: "-A FETCH_AND_ADD", sizes: []int{8}, n: 500},
+		{flags: "-A CMP_AND_SWAP", sizes: []int{8}, n: 500},
+		{flags: "-e", sizes: []int{8}, n: 200},
+	}
+	atomicBandwidth = []perftest{{flags: "-q 4", qps: 4, sizes: []int{8}, n: 200}, {flags: "-b", sizes: []int{8}, n: 500}}
+	oldCalls        = []perftest{{flags: "-s 4096 --use_old_post_send", sizes: []int{4096}, n: 500}}
+)
+
+func concat(lists ...[]perftest) (all []perftest) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+var perftests = map[string][]perftest{
+	"ib_send_bw":    concat(bandwidth, sharedReceives, sharedByAll, oldCalls),
+	"ib_send_lat":   concat(latency, latencyByEvents, sharedReceives, oldCalls),
+	"ib_write_bw":   concat(bandwidth, oldCalls),
+	"ib_write_lat":  latency,
+	"ib_read_bw":    concat(bandwidth, oldCalls),
+	"ib_read_lat":   concat(latency, latencyByEvents),
+	"ib_atomic_bw":  concat(atomics, atomicBandwidth),
+	"ib_atomic_lat": atomics,
+}
+
+func testPerftest(t *testing.T, program string) {
+	for _, c := range perftests[program] {
+		t.Run(c.String(), func(t *testing.T) {
+			for name, w := range map[string]struct{ run, flags string }{
+				"rdma_cm":  {"", "-R"},
+				"iwarp":    {"", ""},
+				"ethernet": {"--transport ethernet", ""},
+			} {
+				t.Run(name, func(t *testing.T) {
+					bothModes(t, func(t *testing.T, m mode) {
+						runPerftest(t, m, w.run, fmt.Sprintf("%s %s -n %d %s", program, c.flags, c.n, w.flags), "127.0.0.1", c)
+					})
+				})
+			}
+		})
+	}
+}
+
+// runPerftest runs a program on both sides.
+func runPerftest(t *testing.T, m mode, run, line, host string, c perftest) {
+	t.Helper()
+	n := newNetwork(t)
+	server := n.start(t, m.run(run, line))
+	server.listens(n, perftestPort)
+	client := n.start(t, m.run(run, line+" "+host))
+	wantMeasurements(t, client.wait(), c.sizes, c.n*max(c.qps, 1))
+	server.wait()
+}
+
+func TestSendBandwidth(t *testing.T)   { testPerftest(t, "ib_send_bw") }
+func TestSendLatency(t *testing.T)     { testPerftest(t, "ib_send_lat") }
+func TestWriteBandwidth(t *testing.T)  { testPerftest(t, "ib_write_bw") }
+func TestWriteLatency(t *testing.T)    { testPerftest(t, "ib_write_lat") }
+func TestReadBandwidth(t *testing.T)   { testPerftest(t, "ib_read_bw") }
+func TestReadLatency(t *testing.T)     { testPerftest(t, "ib_read_lat") }
+func TestAtomicBandwidth(t *testing.T) { testPerftest(t, "ib_atomic_bw") }
+func TestAtomicLatency(t *testing.T)   { testPerftest(t, "ib_atomic_lat") }
+
+func TestMeasurementsAreRead(t *testing.T) {
+	const out = `---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
+ 65536      500              2210.01            2100.93		   0.033615
+---------------------------------------------------------------------------------------
+`
+	wantMeasurements(t, out, []int{65536}, 500)
+}
