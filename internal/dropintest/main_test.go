@@ -106,10 +106,14 @@ func bothModes(t *testing.T, test func(t *testing.T, m mode)) {
 
 // run returns the command line that runs a program in a mode, with flags of `urnic run`.
 func (m mode) run(flags, program string) []string {
+	return m.runArgs(flags, strings.Fields(program)...)
+}
+
+func (m mode) runArgs(flags string, program ...string) []string {
 	line := []string{filepath.Join(installed, "urnic"), "run"}
 	if m == replace {
 		line = append(line, "--replace")
 	}
 	line = append(append(line, strings.Fields(flags)...), "--")
-	return append(line, strings.Fields(program)...)
+	return append(line, program...)
 }
