@@ -21,6 +21,10 @@ type QPAttr struct {
 	MaxRecvWR int // requests in the receive queue; none with an SRQ
 	MaxSGE    int // entries of an SGL
 	MaxInline int // octets of inline data
+
+	// Num is the number of the queue pair. 0 lets the device choose one; who
+	// chooses, keeps them apart.
+	Num uint32
 }
 
 // A QP is a queue pair: one end of an RDMA connection. All of its methods are
@@ -66,7 +70,10 @@ func (p *PD) CreateQP(attr QPAttr) (*QP, error) {
 	if err := attr.reserve(p); err != nil {
 		return nil, p.fail(op, err)
 	}
-	q := &QP{pd: p, num: p.dev.lastNum.Add(1), attr: attr, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, state: Idle}
+	if attr.Num == 0 {
+		attr.Num = p.dev.lastNum.Add(1)
+	}
+	q := &QP{pd: p, num: attr.Num, attr: attr, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, state: Idle}
 	q.stream.Store(p.dev.lastLink.Add(1))
 	q.sq.init(q)
 	q.rq.ring.init(attr.MaxRecvWR)

@@ -70,3 +70,15 @@ func (t *table[T]) remove(h Handle) *T {
 	}
 	return v
 }
+
+// each calls f for the objects there are, in the order of their handles.
+func (t *table[T]) each(f func(h Handle, v *T)) {
+	t.mu.Lock()
+	last := t.last
+	t.mu.Unlock()
+	for h := Handle(1); h <= last; h++ {
+		if v := t.get(h); v != nil {
+			f(h, v)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package dropin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"urnic/mpa"
+	"urnic/pd"
+	"urnic/rnic"
+)
+
+// An Engine is the RNIC of a process. Its methods are the functions of
+// cmd/liburnic/engine.h. All of them are safe for concurrent use.
+type Engine struct {
+	settings settings
+	log      *logger
+	device   *rnic.Device // of all contexts, so that a connection may come before one knows whose it is
+	record   io.Closer    // or nil
+
+	contexts table[rdmaContext]
+	pds      table[protectionDomain]
+	regions  table[region]
+	windows  table[window]
+	channels table[channel]
+	cqs      table[completionQueue]
+	srqs     table[sharedQueue]
+	qps      table[qp]
+
+	numbers qpNumbers
+	ofCQ    sync.Map // *rnic.CQ: *completionQueue
+	ofSRQ   sync.Map // *rnic.SRQ: *sharedQueue
+
+	gids gidTable
+
+	ctx    context.Context // ends with the engine
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// Open returns the engine of a process. environment holds "NAME=value" strings,
+// of which it looks at those that docs/drop-in.md lists; log gets lines for people.
+func Open(environment []string, log io.Writer) (*Engine, error) {
+	s, err := parseSettings(environment)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{settings: s, log: &logger{level: s.log, w: log}}
+	cfg := rnic.Config{
+		Name: deviceName, Limits: limits(), MPA: mpa.Config{}, Logger: e.log.slog(),
+	}
+	if s.pcap != "" {
+		f, err := os.Create(s.pcap)
+		if err != nil {
+			return nil, fmt.Errorf("URNIC_PCAP: %w", err)
+		}
+		cfg.Record, e.record = f, f
+	}
+	if e.device, err = rnic.Open(cfg); err != nil {
+		return nil, err
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.wg.Go(e.dispatchEvents)
+	return e, nil
+}
+
+// limits returns what the device may hold: whatever the process can, as it would
+// harm only itself, but for what an identifier bounds.
+func limits() pd.Limits {
+	l := pd.DefaultLimits()
+	l[pd.QueuePairs] = maxQPs
+	l[pd.MemoryOctets] = 1 << 62
+	l[pd.CompletionChannels] = 1 << 16
+	l[pd.Domains] = 1 << 16
+	l[pd.CQEntries], l[pd.SendWRs], l[pd.RecvWRs] = 1<<40, 1<<40, 1<<40
+	return l
+}
+
+// Close ends the engine and all that it has: processes don't, as it ends with
+// them.
+func (e *Engine) Close() error {
+	e.cancel()
+	err := e.device.Close()
+	e.wg.Wait()
+	e.contexts.each(func(_ Handle, c *rdmaContext) { err = errors.Join(err, c.async.close()) })
+	if e.record != nil {
+		err = errors.Join(err, e.record.Close())
+	}
+	return err
+}
+
+// Log writes a message of the C half.
+func (e *Engine) Log(level uint32, message string) { e.log.print(level, message) }

@@ -1,0 +1,47 @@
+//go:build linux
+
+package dropin
+
+import (
+	"errors"
+	"syscall"
+
+	"urnic/pd"
+	"urnic/rnic"
+)
+
+// An Errno is what a call returns to C; 0 is success.
+type Errno = syscall.Errno
+
+const ok Errno = 0
+
+// errno returns what C is told of an error of package rnic.
+func errno(err error) Errno {
+	var limit *pd.LimitError
+	var number Errno
+	switch {
+	case err == nil:
+		return ok
+	case errors.As(err, &limit), errors.Is(err, rnic.ErrQueueFull):
+		return syscall.ENOMEM
+	case errors.Is(err, rnic.ErrBusy):
+		return syscall.EBUSY
+	case errors.As(err, &number):
+		return number
+	}
+	return syscall.EINVAL
+}
+
+// fail logs why a call fails, and returns what C is told.
+func (e *Engine) fail(err error) Errno {
+	if err != nil {
+		e.log.printf(logInfo, "%v", err)
+	}
+	return errno(err)
+}
+
+// refuse logs why a call is refused, and returns what C is told.
+func (e *Engine) refuse(number Errno, format string, args ...any) Errno {
+	e.log.printf(logInfo, format, args...)
+	return number
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+package dropin
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"urnic/rnic"
+)
+
+// A region is a struct ibv_mr's. Its lkey and rkey are one STag, its iova the TO of
+// its first octet.
+type region struct {
+	mu    sync.Mutex // of those who change it
+	pd    *protectionDomain
+	is    Region // what the program has asked for last
+	gone  bool
+	verbs atomic.Pointer[rnic.MR]
+}
+
+// MRReg opens memory of the program for what r.Access says, and tells handle and
+// STag in r. As the man page of ibv_reg_mr has it, remote write and atomic access
+// want local write access.
+func (e *Engine) MRReg(pd Handle, r *Region) Errno {
+	p := e.pds.get(pd)
+	if p == nil || r == nil {
+		return syscall.EINVAL
+	}
+	verbs, number := e.register(p, r)
+	if number != ok {
+		return number
+	}
+	m := &region{pd: p, is: *r}
+	m.verbs.Store(verbs)
+	h := e.regions.add(m)
+	if h == 0 {
+		_ = verbs.Close() // nobody has used it
+		return syscall.ENOMEM
+	}
+	r.MR, r.STag = uint32(h), uint32(verbs.STag())
+	return ok
+}
+
+func (e *Engine) register(p *protectionDomain, r *Region) (*rnic.MR, Errno) {
+	access, number := accessOf(r.Access)
+	switch {
+	case number != ok:
+		return nil, e.refuse(number, "register: access flags 0x%x", r.Access)
+	case r.Addr == 0 || r.Length == 0 || r.Length > math.MaxInt64:
+		return nil, e.refuse(syscall.EINVAL, "register: no memory, %d octets at 0x%x", r.Length, r.Addr)
+	case access&(rnic.RemoteWrite|rnic.RemoteAtomic) != 0 && access&rnic.LocalWrite == 0:
+		return nil, e.refuse(syscall.EINVAL, "register: remote write and atomic access want IBV_ACCESS_LOCAL_WRITE too")
+	}
+	m := rnic.Memory{Pointer: pointer(r.Addr), Length: int(r.Length)}
+	switch {
+	case r.Access&accessZeroBased != 0 || r.IOVA == 0:
+		m.ZeroBased = true
+	case r.IOVA != r.Addr:
+		m.Base = r.IOVA
+	}
+	verbs, err := p.verbs.RegisterMemory(m, access, nil)
+	return verbs, e.fail(err)
+}
+
+// pointer makes a pointer of an address that the program has given. It is memory
+// that Go does not own.
+func pointer(addr uint64) unsafe.Pointer {
+	a := uintptr(addr)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&a))
+}
+
+// accessOf returns what enum ibv_access_flags grants.
+func accessOf(flags uint32) (a rnic.Access, _ Errno) {
+	for _, f := range []struct {
+		flag uint32
+		a    rnic.Access
+	}{
+		{accessLocalWrite, rnic.LocalWrite}, {accessRemoteWrite, rnic.RemoteWrite}, {accessRemoteRead, rnic.RemoteRead},
+		{accessRemoteAtomic, rnic.RemoteAtomic}, {accessMWBind, rnic.BindWindow},
+	} {
+		if flags&f.flag != 0 {
+			a |= f.a
+			flags &^= f.flag
+		}
+	}
+	if flags&^(accessZeroBased|accessHugeTLB|accessOptional) != 0 {
+		return 0, syscall.EOPNOTSUPP
+	}
+	return a, ok
+}
+
+// MRRereg changes what a region covers, to whom it belongs, or its rights, as flags
+// say. Its STag changes; on an error the region is as it was.
+func (e *Engine) MRRereg(mr Handle, flags uint32, pd Handle, r *Region) Errno {
+	m := e.regions.get(mr)
+	if m == nil || r == nil || flags == 0 || flags&^(reregTranslation|reregPD|reregAccess) != 0 {
+		return syscall.EINVAL
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gone {
+		return syscall.EINVAL
+	}
+	p, is := m.pd, m.is
+	if flags&reregPD != 0 {
+		if p = e.pds.get(pd); p == nil || p.ctx != m.pd.ctx {
+			return syscall.EINVAL
+		}
+	}
+	if flags&reregTranslation != 0 {
+		is.Addr, is.Length, is.IOVA = r.Addr, r.Length, r.IOVA
+	}
+	if flags&reregAccess != 0 {
+		is.Access = r.Access
+	}
+	verbs, number := e.register(p, &is)
+	if number != ok {
+		return number
+	}
+	if err := m.verbs.Load().Close(); err != nil { // windows are bound to it
+		_ = verbs.Close() // nobody has used it
+		return e.fail(err)
+	}
+	m.pd, m.is = p, is
+	m.verbs.Store(verbs)
+	is.MR, is.STag = uint32(mr), uint32(verbs.STag())
+	*r = is
+	return ok
+}
+
+// MRDereg closes a region. When it returns, nothing touches the memory any more. It
+// returns EBUSY while windows are bound to it.
+func (e *Engine) MRDereg(mr Handle) Errno {
+	m := e.regions.get(mr)
+	if m == nil {
+		return syscall.EINVAL
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gone {
+		return syscall.EINVAL
+	}
+	if err := m.verbs.Load().Close(); err != nil {
+		return e.fail(err)
+	}
+	m.gone = true
+	e.regions.remove(mr)
+	return ok
+}

@@ -1,0 +1,123 @@
+//go:build linux
+
+package dropin
+
+import (
+	"encoding/binary"
+	"errors"
+	"syscall"
+	"unsafe"
+
+	"urnic/rdmap"
+	"urnic/rnic"
+)
+
+// CQPoll moves up to n completions to wcs, the first of n, and returns how many,
+// or an errno below 0. It drives the sockets of the queue's connections.
+func (e *Engine) CQPoll(cq Handle, n int32, wcs *WC) int32 {
+	q := e.cqs.get(cq)
+	if q == nil || n < 0 || n > 0 && wcs == nil {
+		return -int32(syscall.EINVAL)
+	}
+	out := unsafe.Slice(wcs, n)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	filled := 0
+	for filled < len(out) {
+		want := min(len(out)-filled, pollBatch)
+		got := q.verbs.Poll(q.wcs[:want])
+		for i := range got {
+			if e.complete(&q.wcs[i], &out[filled]) {
+				filled++
+			}
+		}
+		if got < want {
+			break
+		}
+	}
+	return int32(filled)
+}
+
+// opcodes are those of completions of the send queue.
+var opcodes = [...]uint32{
+	rnic.OpSend: wcSend, rnic.OpSendInvalidate: wcSend, rnic.OpWrite: wcWrite, rnic.OpWriteImmediate: wcWrite,
+	rnic.OpRead: wcRead, rnic.OpReadInvalidate: wcRead, rnic.OpImmediate: wcSend,
+	rnic.OpFetchAdd: wcFetchAdd, rnic.OpCmpSwap: wcCmpSwap, rnic.OpLocalInvalidate: wcLocalInv,
+	rnic.OpFastRegister: wcBindMW, rnic.OpBindWindow: wcBindMW, rnic.OpRecv: wcRecv, rnic.OpRecvImmediate: wcRecvImm,
+}
+
+// complete makes a completion what the program wants, or reports false if its queue
+// pair is no more.
+func (e *Engine) complete(wc *rnic.WC, out *WC) bool {
+	q := e.numbers.get(wc.QPN)
+	if q == nil {
+		return false
+	}
+	*out = WC{ID: wc.ID, Opcode: opcodes[wc.Op], ByteLen: wc.ByteLen, QPN: wc.QPN}
+	switch {
+	case wc.Status != rnic.StatusSuccess:
+		q.describe(wc, out)
+	case wc.Op == rnic.OpRecvImmediate:
+		out.Flags, out.Imm = wcWithImm, binary.NativeEndian.Uint32(wc.Immediate[:])
+	case wc.Invalidated != 0:
+		out.Flags, out.Imm = wcWithInv, uint32(wc.Invalidated)
+	}
+	return true
+}
+
+// describe says what has gone wrong, as hardware does.
+func (q *qp) describe(wc *rnic.WC, out *WC) {
+	cause := wc.Cause
+	switch wc.Status {
+	case rnic.StatusFlushed:
+		out.Status = wcFlushed
+		if wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate {
+			if s := q.failure.Swap(0); s != 0 {
+				out.Status = s
+			}
+		}
+		if cause == nil {
+			cause = q.verbs.Err()
+		}
+	case rnic.StatusLocalProtection, rnic.StatusBadSTag:
+		out.Status = wcLocalProtect
+	case rnic.StatusInvalidateFailed, rnic.StatusRegisterFailed, rnic.StatusBindFailed:
+		out.Status = wcBind
+	case rnic.StatusNoReadResources:
+		out.Status = wcLocalOperation
+	case rnic.StatusRemoteTermination:
+		out.Status = remoteStatus(cause)
+	default:
+		out.Status = wcGeneral
+	}
+	out.VendorErr = terminateCode(cause)
+	if out.Status != wcFlushed {
+		q.engine.log.printf(logWarning, "QP 0x%x: request %d completes with status %d: %v", q.num, wc.ID, out.Status, wc.Err())
+	}
+}
+
+// remoteStatus tells an access that the peer has not allowed from one that it has
+// not understood.
+func remoteStatus(cause error) uint32 {
+	var peer *rdmap.PeerError
+	if errors.As(cause, &peer) {
+		if code := peer.Terminate.Code; code.Layer() != rdmap.LayerLLP && code.EType() == 1 {
+			return wcRemoteAccess
+		}
+	}
+	return wcRemoteOp
+}
+
+// terminateCode returns layer, type and code of the Terminate that has ended the
+// connection, or 0.
+func terminateCode(cause error) uint32 {
+	var peer *rdmap.PeerError
+	if errors.As(cause, &peer) {
+		return uint32(peer.Terminate.Code)
+	}
+	var ours *rdmap.Error
+	if errors.As(cause, &ours) {
+		return uint32(ours.Code)
+	}
+	return 0
+}

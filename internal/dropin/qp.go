@@ -1,0 +1,129 @@
+//go:build linux
+
+package dropin
+
+import (
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"urnic/rnic"
+)
+
+// A qp is a struct ibv_qp's.
+type qp struct {
+	engine *Engine
+	ctx    *rdmaContext
+	pd     *protectionDomain
+	handle Handle
+	cookie uint64
+	num    uint32 // 24 bits; package rnic's number of it too
+	init   QPInit // as it was created, with what it has got
+	verbs  *rnic.QP
+
+	send sendBatch
+	recv recvBatch
+
+	// failure is the status of the first request of the send queue that is flushed:
+	// that of what has ended the connection before it began.
+	failure atomic.Uint32
+	owner   atomic.Pointer[connectionOwner]
+
+	mu   sync.Mutex // of what follows
+	attr QPAttr     // what the program has set
+	last bool       // it has been told of the last receive that it takes from an SRQ
+
+	state atomic.Uint32 // enum ibv_qp_state; written under mu
+}
+
+// A connectionOwner has made the connection of a queue pair.
+type connectionOwner struct {
+	// event is told the asynchronous events of the queue pair, before the program is,
+	// with no lock held. It reports whether it tells the program in its own way that
+	// the connection has ended, so that no asynchronous event is needed.
+	event func(rnic.Event) bool
+}
+
+// own says who owns the connection of a queue pair, or, if that is nil, that nobody
+// does any more.
+func (q *qp) own(o *connectionOwner) { q.owner.Store(o) }
+
+// qp returns the queue pair that a handle names, or nil.
+func (e *Engine) qp(h Handle) *qp { return e.qps.get(h) }
+
+// QPCreate makes a queue pair in state RESET, and tells handle, number and
+// capacities in init.
+func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
+	p := e.pds.get(pd)
+	if p == nil || init == nil {
+		return syscall.EINVAL
+	}
+	attr, number := e.qpAttr(p, init)
+	if number != ok {
+		return number
+	}
+	q := &qp{engine: e, ctx: p.ctx, pd: p, cookie: init.Cookie}
+	if q.num = e.numbers.reserve(); q.num == 0 {
+		return e.refuse(syscall.ENOMEM, "create QP: a process has at most %d", maxQPs)
+	}
+	attr.Num = q.num
+	verbs, err := p.verbs.CreateQP(attr)
+	if err != nil {
+		e.numbers.release(q.num)
+		return e.fail(err)
+	}
+	q.verbs = verbs
+	if q.handle = e.qps.add(q); q.handle == 0 {
+		_ = verbs.Close() // nobody has used it
+		e.numbers.release(q.num)
+		return syscall.ENOMEM
+	}
+	got := verbs.Attr()
+	init.MaxSendWR, init.MaxSendSGE, init.MaxRecvSGE, init.MaxInline = uint32(got.MaxSendWR), uint32(got.MaxSGE), uint32(got.MaxSGE), uint32(got.MaxInline)
+	if init.MaxRecvWR = uint32(got.MaxRecvWR); init.SRQ != 0 {
+		init.MaxRecvSGE = 0
+	}
+	init.QP, init.QPN = q.handle, q.num
+	q.init = *init
+	q.send.signalAll = init.SignalAll != 0
+	q.send.inline = make([]byte, 0, got.MaxInline)
+	e.numbers.set(q.num, q)
+	return ok
+}
+
+// qpAttr returns what package rnic is to make.
+func (e *Engine) qpAttr(p *protectionDomain, init *QPInit) (a rnic.QPAttr, _ Errno) {
+	send, recv := e.cqs.get(init.SendCQ), e.cqs.get(init.RecvCQ)
+	if send == nil || recv == nil || send.ctx != p.ctx || recv.ctx != p.ctx {
+		return a, e.refuse(syscall.EINVAL, "create QP: a completion queue is missing, or of another context")
+	}
+	if init.MaxSendWR > rnic.MaxWR || init.MaxRecvWR > rnic.MaxWR || init.MaxInline > rnic.MaxInline ||
+		init.MaxSendSGE > rnic.MaxSGE || init.MaxRecvSGE > rnic.MaxSGE {
+		return a, e.refuse(syscall.EINVAL, "create QP: more is asked for than the device has, see ibv_query_device")
+	}
+	a = rnic.QPAttr{
+		SendCQ: send.verbs, RecvCQ: recv.verbs, MaxSendWR: int(init.MaxSendWR), MaxRecvWR: int(init.MaxRecvWR),
+		MaxSGE: int(max(init.MaxSendSGE, init.MaxRecvSGE)), MaxInline: int(init.MaxInline),
+	}
+	if init.SRQ != 0 {
+		srq := e.srqs.get(init.SRQ)
+		if srq == nil || srq.pd.ctx != p.ctx {
+			return a, syscall.EINVAL
+		}
+		a.SRQ = srq.verbs
+	}
+	return a, ok
+}
+
+// QPDestroy gives a queue pair up, with its connection and its completions. When it
+// returns, no memory is touched on its behalf.
+func (e *Engine) QPDestroy(h Handle) Errno {
+	q := e.qps.remove(h)
+	if q == nil {
+		return syscall.EINVAL
+	}
+	err := q.verbs.Close()
+	e.numbers.release(q.num)
+	q.ctx.forget(q.cookie, isQPEvent)
+	return e.fail(err)
+}
