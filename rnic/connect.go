@@ -27,10 +27,30 @@ func (q *QP) Connect(ctx context.Context, address string, p ConnParam) error {
 	if !q.made() {
 		return notMade(op, "QP")
 	}
+	return q.connect(ctx, op, func(ctx context.Context) (net.Conn, error) { return q.pd.dev.network.Dial(ctx, address) }, p)
+}
+
+// ConnectVia is Connect over a byte stream that dial opens, such as a socket that
+// is bound already. It is called again if the peer wants revision 1 (mpa.Dial).
+// What it returns belongs to the queue pair.
+func (q *QP) ConnectVia(ctx context.Context, dial mpa.DialFunc, p ConnParam) error {
+	const op = "connect"
+	switch {
+	case !q.made():
+		return notMade(op, "QP")
+	case ctx == nil:
+		return q.fail(op, ErrNoContext)
+	case dial == nil:
+		return q.fail(op, &mpa.ConfigError{Reason: "there is no function to dial with"})
+	}
+	return q.connect(ctx, op, dial, p)
+}
+
+func (q *QP) connect(ctx context.Context, op string, dial mpa.DialFunc, p ConnParam) error {
 	if ctx == nil {
 		return q.fail(op, ErrNoContext)
 	}
-	err := q.connect(ctx, address, p)
+	err := q.initiate(ctx, dial, p)
 	if err != nil {
 		q.pd.dev.stats.failed.Add(1)
 		return q.fail(op, err)
@@ -39,20 +59,20 @@ func (q *QP) Connect(ctx context.Context, address string, p ConnParam) error {
 	return nil
 }
 
-func (q *QP) connect(ctx context.Context, address string, p ConnParam) error {
+func (q *QP) initiate(ctx context.Context, dial mpa.DialFunc, p ConnParam) error {
 	s, err := q.beginStartup(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer s.end()
-	dial := func(ctx context.Context) (net.Conn, error) {
-		c, err := q.pd.dev.network.Dial(ctx, address)
+	recorded := func(ctx context.Context) (net.Conn, error) {
+		c, err := dial(ctx)
 		if err == nil {
 			s.record(c, true)
 		}
 		return c, err
 	}
-	conn, err := mpa.Dial(s.ctx, dial, s.cfg)
+	conn, err := mpa.Dial(s.ctx, recorded, s.cfg)
 	if err != nil {
 		if conn != nil { // MPA says that the Responder must be told
 			s.refuse(conn, err)

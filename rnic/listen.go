@@ -34,10 +34,34 @@ func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) 
 	if ctx == nil {
 		return nil, d.fail(op, ErrNoContext)
 	}
+	return d.listen(op, func() (net.Listener, error) { return d.network.Listen(ctx, address) })
+}
+
+// ListenOn listens for byte streams that n accepts, such as those of a socket that
+// is bound already. The listener of the device closes n, and so does ListenOn if
+// it fails, with an *OpError that wraps a *pd.LimitError or ErrClosed.
+func (d *Device) ListenOn(n net.Listener) (*Listener, error) {
+	const op = "listen"
+	switch {
+	case !d.made():
+		return nil, notMade(op, "device")
+	case n == nil:
+		return nil, d.fail(op, errNoListener)
+	}
+	l, err := d.listen(op, func() (net.Listener, error) { return n, nil })
+	if err != nil {
+		_ = n.Close() // err says why
+	}
+	return l, err
+}
+
+var errNoListener = errors.New("there is nothing to listen on")
+
+func (d *Device) listen(op string, open func() (net.Listener, error)) (*Listener, error) {
 	if err := d.manager.Reserve(pd.Listeners, 1); err != nil {
 		return nil, d.fail(op, err)
 	}
-	n, err := d.network.Listen(ctx, address)
+	n, err := open()
 	if err != nil {
 		d.manager.Release(pd.Listeners, 1)
 		return nil, d.fail(op, err)

@@ -282,6 +282,15 @@ func (q *QP) RemoteAddr() net.Addr {
 	return nil
 }
 
+// Done returns a channel that is closed when the stream that there is, or was last,
+// has ended, however it did; nil before there was one, and after a Reset.
+func (q *QP) Done() <-chan struct{} {
+	if l := q.lastLink(); l != nil {
+		return l.done
+	}
+	return nil
+}
+
 // lastLink returns the stream there is or was last, or nil.
 func (q *QP) lastLink() *link {
 	if !q.made() {
