@@ -255,6 +255,14 @@ func (q *QP) Err() error {
 	return q.err
 }
 
+// Outstanding returns how many requests in the send queue have not completed.
+func (q *QP) Outstanding() int {
+	if !q.made() {
+		return 0
+	}
+	return q.sq.pending()
+}
+
 // Params returns what MPA start-up has settled, with the peer's private data,
 // or false before there was a connection.
 func (q *QP) Params() (mpa.Params, bool) {

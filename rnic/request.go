@@ -120,6 +120,9 @@ func (r *ConnRequest) isOver() bool {
 	return true
 }
 
+// Waiting reports whether the request can still be answered.
+func (r *ConnRequest) Waiting() bool { return r.made() && !r.isOver() }
+
 // made reports whether Accept of a listener has made the request.
 func (r *ConnRequest) made() bool { return r != nil && r.req != nil }
 

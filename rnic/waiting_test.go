@@ -1,0 +1,74 @@
+package rnic_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"urnic/rnic"
+	"urnic/rnic/rnictest"
+)
+
+// Outstanding counts what no completion has told of yet.
+func TestOutstandingCountsWhatHasNotCompleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.side(), w.side()
+		if n := new(rnic.QP).Outstanding(); n != 0 {
+			w.Errorf("a queue pair that no verb has made: %d", n)
+		}
+		a.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpSend, Flags: rnic.FlagUnsignaled})
+		a.Send(w, rnic.SendWR{ID: 2, Op: rnic.OpSend})
+		if n := a.QP.Outstanding(); n != 2 {
+			w.Errorf("before there is a connection: %d; want 2", n)
+		}
+		b.Recv(w, receives(1, 2)...)
+		w.connect(a, b)
+		rnictest.Want(w, b.RecvCQ, 1)
+		rnictest.Want(w, b.RecvCQ, 2)
+		rnictest.Want(w, a.SendCQ, 2)
+		if n := a.QP.Outstanding(); n != 0 {
+			w.Errorf("when all is sent: %d", n)
+		}
+	})
+}
+
+// Waiting tells those who keep a request whether it is worth to go on.
+func TestWaitingTellsWhetherARequestCanBeAnswered(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		l := w.listen(s)
+		if new(rnic.ConnRequest).Waiting() {
+			w.Error("a request that no listener has made waits")
+		}
+		for name, going := range goings {
+			h := w.ask(l)
+			r := w.request(l)
+			if !r.Waiting() {
+				w.Errorf("%s: not before, though", name)
+			}
+			going.do(h)
+			synctest.Wait()
+			if r.Waiting() {
+				w.Errorf("%s: the request still waits", name)
+			}
+		}
+		w.ask(l)
+		r := w.request(l)
+		time.Sleep(rnic.DefaultAnswerTimeout - time.Millisecond)
+		if !r.Waiting() {
+			w.Error("it waits no more before its time is over")
+		}
+		time.Sleep(2 * time.Millisecond)
+		if r.Waiting() {
+			w.Error("it waits when its time is over")
+		}
+		w.ask(l)
+		r = w.request(l)
+		if err := r.Close(); err != nil {
+			w.Error(err)
+		}
+		if r.Waiting() {
+			w.Error("it waits when it is dropped")
+		}
+	})
+}
