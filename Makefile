@@ -1,4 +1,5 @@
 # make build    puts urnic into bin/
+# make liburnic puts the drop-in library into lib/ (C compiler and rdma-core's headers wanted)
 # make demo     runs the main job: two RNICs exercise every verb over loopback
 # make test     passes the tests
 GO      ?= go
@@ -7,6 +8,9 @@ LAYERS  := mpa ddp rdmap stag pd rnic
 FUZZTIME ?= 30s
 BENCHTIME ?= 300ms
 PEERSFLAGS ?=
+PREFIX  ?= /usr/local
+CC      ?= cc
+CFLAGS  ?= -O2 -g
 MUTANTSFLAGS ?=
 TIMES ?= 20
 
@@ -18,6 +22,41 @@ help: ## list the targets
 build: ## build urnic into bin/
 	@mkdir -p bin
 	$(GO) build -o bin/urnic ./cmd/urnic
+
+# The shim is C, the engine Go. What the engine's runtime would do by signals to threads
+# in C code, it does not: asyncpreemptoff (see cmd/liburnic/shim/signals.c).
+SHIM_CFLAGS := -std=c11 -fPIC -fvisibility=hidden -Wall -Wextra -Werror
+SHIM_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-Bsymbolic-functions
+
+.PHONY: liburnic
+liburnic: build lib/liburnic.so lib/replace/libmlx5.so.1 lib/replace/libefa.so.1 ## build the drop-in library into lib/
+	$(GO) build -buildmode=c-shared -ldflags='-X runtime.godebugDefault=asyncpreemptoff=1' -o lib/liburnic-engine.so ./cmd/liburnic
+	@rm -f lib/liburnic-engine.h
+	@ln -sf ../liburnic.so lib/replace/libibverbs.so.1
+	@ln -sf ../liburnic.so lib/replace/librdmacm.so.1
+
+.PHONY: c-toolchain
+c-toolchain:
+	@mkdir -p lib/replace
+	@command -v $(firstword $(CC)) >/dev/null || \
+		{ echo "no C compiler ($(CC)): on Debian, apt-get install gcc libc6-dev libibverbs-dev librdmacm-dev"; exit 1; }
+	@printf '#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n' | $(CC) -E -x c - >/dev/null || \
+		{ echo "no headers of rdma-core or the C library: on Debian, apt-get install libc6-dev libibverbs-dev librdmacm-dev"; exit 1; }
+
+lib/liburnic.so: $(wildcard cmd/liburnic/shim/*.c cmd/liburnic/shim/*.h) cmd/liburnic/engine.h cmd/liburnic/shim/liburnic.map Makefile | c-toolchain
+	$(CC) $(SHIM_CFLAGS) $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) -Wl,-soname,liburnic.so \
+		-Wl,--version-script,cmd/liburnic/shim/liburnic.map -o $@.new $(filter %.c,$^) -ldl -pthread
+	@mv $@.new $@ # programs may be running with the old one
+
+lib/replace/lib%.so.1: cmd/liburnic/shim/stubs/%.c cmd/liburnic/shim/stubs/%.map Makefile | c-toolchain
+	$(CC) $(SHIM_CFLAGS) -fvisibility=default $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) -Wl,-soname,$(@F) \
+		-Wl,--version-script,cmd/liburnic/shim/stubs/$*.map -o $@.new $<
+	@mv $@.new $@
+
+.PHONY: install
+install: ## install urnic, and the drop-in library if it is built, below PREFIX (/usr/local)
+	install -D bin/urnic $(DESTDIR)$(PREFIX)/bin/urnic
+	test ! -e lib/liburnic.so || { install -d $(DESTDIR)$(PREFIX)/lib/urnic && cp -a lib/. $(DESTDIR)$(PREFIX)/lib/urnic/; }
 
 .PHONY: demo
 demo: build ## two RNICs in one process exercise every verb and print the ladder

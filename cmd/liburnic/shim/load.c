@@ -1,0 +1,281 @@
+/*
+ * Loads the engine when a program first needs it, and keeps it out of forked children.
+ *
+ * The engine is a Go runtime with threads of its own, which a fork does not copy: in a
+ * child that was forked after loading, nothing here calls it any more. A child that was
+ * forked before loads an engine of its own.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "shim.h"
+#include "load.h"
+
+#define ENGINE_FILE "liburnic-engine.so"
+
+extern char **environ;
+
+const struct urnic_engine *urnic_live;
+__thread const struct urnic_engine *urnic_here;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static struct urnic_engine table;
+static int failed;            /* why it can't be loaded: an errno, which does not change */
+static pid_t forked;          /* the process is a child that was forked after loading: its pid */
+static uintptr_t text[2];     /* where the engine's code begins and ends */
+static uintptr_t data[2];     /* and its variables */
+
+/* Tells what went wrong: errors are told at every level of URNIC_LOG. */
+__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
+{
+	char line[PATH_MAX + 512];
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	if (n > 0)
+		dprintf(STDERR_FILENO, "liburnic: %s\n", line);
+}
+
+/* A variable, unless the process has more rights than its user. */
+static const char *setting(const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* Appends the engine's name to the directory of a file. */
+static bool beside(const char *file, char out[PATH_MAX])
+{
+	const char *slash = strrchr(file, '/');
+	int dir = slash ? (int)(slash - file) + 1 : 0;
+	int n = snprintf(out, PATH_MAX, "%.*s%s", dir, file, ENGINE_FILE);
+
+	return n > 0 && n < PATH_MAX && access(out, R_OK) == 0;
+}
+
+/*
+ * Finds the engine: URNIC_ENGINE, or beside this library, by the name that it was loaded
+ * by, or by that of the file which that links to.
+ */
+static bool find(char out[PATH_MAX])
+{
+	const char *given = setting("URNIC_ENGINE");
+	char real[PATH_MAX];
+	Dl_info self;
+
+	if (given) {
+		snprintf(out, PATH_MAX, "%s", given);
+		return true;
+	}
+	if (!dladdr((void *)find, &self) || !self.dli_fname) {
+		complain("its own file is not known: set URNIC_ENGINE to the path of %s", ENGINE_FILE);
+		return false;
+	}
+	if (beside(self.dli_fname, out) || (realpath(self.dli_fname, real) && beside(real, out)))
+		return true;
+	complain("no %s beside %s: install both, or set URNIC_ENGINE to its path", ENGINE_FILE, self.dli_fname);
+	return false;
+}
+
+/* Notes where the library that holds an address has its code and its variables. */
+static int ranges(struct dl_phdr_info *info, size_t size, void *address)
+{
+	bool found = false;
+
+	(void)size;
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < info->dlpi_phnum; i++) {
+			const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+			uintptr_t low = info->dlpi_addr + p->p_vaddr, high = low + p->p_memsz;
+			uintptr_t *range = p->p_flags & PF_X ? text : data;
+
+			if (p->p_type != PT_LOAD)
+				continue;
+			if (low <= (uintptr_t)address && (uintptr_t)address < high)
+				found = true;
+			if (pass == 0 || !(p->p_flags & (PF_X | PF_W)))
+				continue;
+			if (range[0] == 0 || low < range[0])
+				range[0] = low;
+			if (high > range[1])
+				range[1] = high;
+		}
+		if (!found)
+			return 0;
+	}
+	return 1;
+}
+
+bool urnic_in_engine(uintptr_t address)
+{
+	return text[0] <= address && address < text[1];
+}
+
+/* Opens the engine: hands over the settings of the environment. */
+static int open_engine(void)
+{
+	size_t n = 0;
+	int err;
+
+	for (char **e = environ; e && *e; e++)
+		n += strncmp(*e, "URNIC_", 6) == 0;
+
+	const char **settings = calloc(n + 1, sizeof(*settings));
+	if (!settings)
+		return ENOMEM;
+	n = 0;
+	for (char **e = environ; e && *e; e++)
+		if (strncmp(*e, "URNIC_", 6) == 0)
+			settings[n++] = *e;
+
+	const struct urnic_setup setup = { .version = URNIC_ENGINE_VERSION, .settings = settings };
+	err = table.open(&setup);
+	free(settings);
+	return err;
+}
+
+/* Loads the engine, and returns 0 or why it can't, as an errno. */
+static int load(void)
+{
+	char path[PATH_MAX];
+	void *so;
+	int err;
+
+	if (!find(path))
+		return ENOENT;
+	so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!so) {
+		complain("%s", dlerror());
+		return ELIBACC;
+	}
+#define LOOK_UP(result, name, params)                                                             \
+	*(void **)&table.name = dlsym(so, "urnic_engine_" #name);                                 \
+	if (!table.name) {                                                                        \
+		complain("%s has no urnic_engine_" #name ": it is of another version", path);     \
+		return ELIBBAD;                                                                   \
+	}
+	URNIC_ENGINE(LOOK_UP)
+#undef LOOK_UP
+	dl_iterate_phdr(ranges, *(void **)&table.open);
+	err = open_engine();
+	if (err)
+		complain("%s can't be used: %s", path, strerror(err));
+	return err;
+}
+
+/*
+ * Loads with all signals blocked, for the threads of the Go runtime inherit that: a
+ * signal is then a thread's of the program. What the thread is cancelled for waits.
+ */
+static void load_quietly(void)
+{
+	sigset_t all, before;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	urnic_signals_before();
+	failed = load();
+	urnic_signals_after(!failed);
+	if (!failed)
+		__atomic_store_n(&urnic_live, &table, __ATOMIC_RELEASE);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+/*
+ * Binds the thread to the runtime, which then unblocks signals of its own choice, and
+ * gives it back its mask. Later calls leave that alone.
+ */
+static void enter(const struct urnic_engine *e)
+{
+	char line[64];
+	sigset_t mask;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	snprintf(line, sizeof(line), "thread %d enters", (int)gettid());
+	urnic_here = e;
+	e->log(4, line);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+/* The engine for who has none: loads it if nobody has. */
+static const struct urnic_engine *first_call(void)
+{
+	static bool told;
+	const struct urnic_engine *e;
+
+	pthread_mutex_lock(&lock);
+	if (!forked && !failed && !urnic_live)
+		load_quietly();
+	e = urnic_live;
+	if (forked && !told) {
+		told = true;
+		complain("process %d was forked after its parent had used verbs, so it can't use them: "
+			 "fork before the first verb, or exec", (int)forked);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!e)
+		errno = forked ? ENODEV : failed;
+	return e;
+}
+
+const struct urnic_engine *urnic_engine(void)
+{
+	const struct urnic_engine *e = urnic_here;
+
+	if (e)
+		return e;
+	e = __atomic_load_n(&urnic_live, __ATOMIC_ACQUIRE);
+	if (!e)
+		e = first_call();
+	if (e)
+		enter(e);
+	return e;
+}
+
+/* A fork waits until nobody loads. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+	urnic_signals_before_fork();
+}
+
+static void after_fork(void)
+{
+	urnic_signals_after_fork();
+	pthread_mutex_unlock(&lock);
+}
+
+/* The child has no engine, if the parent had one. */
+static void in_child(void)
+{
+	bool had = urnic_live;
+
+	urnic_live = urnic_here = NULL;
+	urnic_signals_in_child();
+	pthread_mutex_unlock(&lock);
+	if (had) {
+		forked = getpid();
+		urnic_close_inherited(data[0], data[1]);
+	}
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, in_child);
+}
