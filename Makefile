@@ -25,7 +25,7 @@ build: ## build urnic into bin/
 
 # The shim is C, the engine Go. What the engine's runtime would do by signals to threads
 # in C code, it does not: asyncpreemptoff (see cmd/liburnic/shim/signals.c).
-SHIM_CFLAGS := -std=c11 -fPIC -fvisibility=hidden -Wall -Wextra -Werror
+SHIM_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Werror
 SHIM_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-Bsymbolic-functions
 
 .PHONY: liburnic

@@ -7,7 +7,6 @@
  * data is the address of one of its variables. Only what is safe in a child of a process
  * with threads is called here.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
  * child that was forked after loading, nothing here calls it any more. A child that was
  * forked before loads an engine of its own.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>

@@ -9,7 +9,6 @@
  * not to need it. The others come to dispatch, which hands them to the runtime if they
  * are its own, and else does what the program has asked for.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
 #include <signal.h>
