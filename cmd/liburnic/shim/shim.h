@@ -31,6 +31,11 @@
 
 #define URNIC_DEVICE_NAME "urnic0"
 
+/* Who builds the library may say which version it is: the device's firmware version. */
+#ifndef URNIC_VERSION
+#define URNIC_VERSION "devel"
+#endif
+
 /* The object of type whose member ptr points to. */
 #define urnic_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -72,6 +77,12 @@ static inline void *urnic_null(int err)
  */
 int urnic_wait(int fd);
 
+/* async.c: waits until the program has acked the async events that it has fetched of an object which the
+ * engine has destroyed. */
+void urnic_await_cq_acks(struct ibv_cq *cq);
+void urnic_await_qp_acks(struct ibv_qp *qp);
+void urnic_await_srq_acks(struct ibv_srq *srq);
+
 /* device.c: the device, the same for ever; what the engine says of it. NULL with errno set. */
 struct ibv_device *urnic_ibv_device(void);
 const struct urnic_device *urnic_device_info(void);
@@ -110,9 +121,6 @@ struct urnic_channel {
 	pthread_mutex_t lock; /* held while an event is fetched and counted */
 };
 
-/* Completions that start_poll and next_poll fetch at once. */
-#define URNIC_CQ_BATCH 16
-
 /* A CQ. Events that programs have fetched are counted here, those that they have acked in ibv_cq. */
 struct urnic_cq {
 	union {
@@ -123,11 +131,9 @@ struct urnic_cq {
 	uint32_t async_events; /* under async of the context */
 
 	/* Of ibv_create_cq_ex. */
-	bool extended, single_threaded;
-	pthread_mutex_t poll;       /* from start_poll to end_poll */
-	uint32_t at, fetched;       /* wcs[at..fetched) have not been handed out */
-	const struct ibv_wc *wc;    /* what the read functions read */
-	struct ibv_wc wcs[URNIC_CQ_BATCH];
+	bool single_threaded;
+	pthread_mutex_t poll; /* from start_poll to end_poll */
+	struct ibv_wc wc;     /* what the read functions read */
 };
 
 struct urnic_srq {
@@ -148,5 +154,28 @@ struct urnic_qp {
 	uint32_t async_events; /* as a CQ's */
 	struct urnic_builder *builder; /* NULL: it has no ibv_wr_* */
 };
+
+/* What the context's tables of functions are filled with: each file sets its own. */
+void urnic_set_mr_ops(struct verbs_context *v);
+void urnic_set_mw_ops(struct verbs_context *v);
+void urnic_set_td_ops(struct verbs_context *v);
+void urnic_set_cq_ops(struct verbs_context *v);
+void urnic_set_srq_ops(struct verbs_context *v);
+void urnic_set_qp_ops(struct verbs_context *v);
+void urnic_set_post_ops(struct verbs_context *v);
+
+/* port.c: ibv_query_port for a program that knows len octets of the attributes. */
+int urnic_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len);
+
+/* device.c: ibv_query_device_ex. */
+int urnic_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t len);
+
+/* cq_ex.c: makes cq one that start_poll and its like poll. */
+void urnic_cq_extend(struct urnic_cq *cq, bool single_threaded);
+
+/* qp_ex.c: gives qp the functions of ibv_wr_*: 0 or an errno. And takes them. */
+int urnic_qp_extend(struct urnic_qp *qp, uint64_t send_ops);
+void urnic_qp_unextend(struct urnic_qp *qp);
 
 #endif

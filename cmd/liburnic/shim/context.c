@@ -1,0 +1,182 @@
+/*
+ * Contexts: opening the device.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shim.h"
+
+/* Vectors cost nothing here, and programs spread their CQs over one for each CPU. */
+static int vectors(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : (int)n;
+}
+
+static void fill(struct urnic_context *ctx, struct ibv_device *device, int async_fd)
+{
+	struct verbs_context *v = &ctx->verbs;
+
+	/* What stays NULL is answered by verbs.h: EOPNOTSUPP. */
+	v->query_port = urnic_query_port;
+	v->query_device_ex = urnic_query_device_ex;
+	urnic_set_mr_ops(v);
+	urnic_set_mw_ops(v);
+	urnic_set_td_ops(v);
+	urnic_set_cq_ops(v);
+	urnic_set_srq_ops(v);
+	urnic_set_qp_ops(v);
+	urnic_set_post_ops(v);
+	v->sz = sizeof(*v);
+
+	v->context.device = device;
+	v->context.cmd_fd = -1;
+	v->context.async_fd = async_fd;
+	v->context.num_comp_vectors = vectors();
+	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&v->context.mutex, NULL);
+	pthread_mutex_init(&ctx->async, NULL);
+}
+
+static struct ibv_context *open_device(struct ibv_device *device)
+{
+	const struct urnic_engine *e = urnic_engine();
+	struct urnic_context *ctx;
+	int32_t fd;
+	int err;
+
+	if (!e)
+		return NULL;
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return NULL;
+	err = e->context_open((uintptr_t)ctx, &ctx->handle, &fd);
+	if (err) {
+		free(ctx);
+		return urnic_null(err);
+	}
+	fill(ctx, device, fd);
+	return &ctx->verbs.context;
+}
+
+URNIC_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	if (!device || device != urnic_ibv_device())
+		return urnic_null(device ? ENODEV : EINVAL);
+	return open_device(device);
+}
+
+URNIC_EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	const struct urnic_engine *e;
+	struct urnic_context *ctx;
+	int err;
+
+	if (!context)
+		return urnic_minus(EINVAL);
+	e = urnic_engine();
+	if (!e)
+		return -1;
+	ctx = urnic_context(context);
+	err = e->context_close(ctx->handle);
+	if (err)
+		return urnic_minus(err);
+	pthread_mutex_destroy(&ctx->async);
+	pthread_mutex_destroy(&context->mutex);
+	free(ctx);
+	return 0;
+}
+
+struct ibv_context *urnic_cm_context(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct ibv_context *shared;
+	struct ibv_device *device = urnic_ibv_device();
+	struct ibv_context *context;
+
+	if (!device)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	if (!shared)
+		shared = open_device(device);
+	context = shared;
+	pthread_mutex_unlock(&lock);
+	return context;
+}
+
+/* Importing is for processes that share a device of the kernel by its descriptor: there is none. */
+
+URNIC_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	(void)cmd_fd;
+	return urnic_null(EOPNOTSUPP);
+}
+
+URNIC_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	(void)context;
+	(void)pd_handle;
+	return urnic_null(EOPNOTSUPP);
+}
+
+URNIC_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	(void)pd;
+}
+
+URNIC_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	(void)pd;
+	(void)mr_handle;
+	return urnic_null(EOPNOTSUPP);
+}
+
+URNIC_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	(void)mr;
+}
+
+URNIC_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	(void)context;
+	(void)dm_handle;
+	return urnic_null(EOPNOTSUPP);
+}
+
+URNIC_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
+{
+	(void)dm;
+}
+
+/*
+ * The RNIC reads and writes the process's memory as the process does, so pages that a fork
+ * has made copy-on-write are no concern: the kernel's answer on such machines is "unneeded".
+ */
+
+URNIC_EXPORT int ibv_fork_init(void)
+{
+	return 0;
+}
+
+URNIC_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+
+URNIC_EXPORT int ibv_dontfork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}
+
+URNIC_EXPORT int ibv_dofork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}
