@@ -21,7 +21,6 @@ static void fill(struct urnic_context *ctx, struct ibv_device *device, int async
 	/* What stays NULL is answered by verbs.h: EOPNOTSUPP. */
 	v->query_port = urnic_query_port;
 	v->query_device_ex = urnic_query_device_ex;
-	urnic_set_mr_ops(v);
 	urnic_set_mw_ops(v);
 	urnic_set_td_ops(v);
 	urnic_set_cq_ops(v);

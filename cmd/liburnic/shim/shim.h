@@ -156,7 +156,6 @@ struct urnic_qp {
 };
 
 /* What the context's tables of functions are filled with: each file sets its own. */
-void urnic_set_mr_ops(struct verbs_context *v);
 void urnic_set_mw_ops(struct verbs_context *v);
 void urnic_set_td_ops(struct verbs_context *v);
 void urnic_set_cq_ops(struct verbs_context *v);
@@ -170,6 +169,14 @@ int urnic_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 /* device.c: ibv_query_device_ex. */
 int urnic_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t len);
+
+/* td.c: lets go of what a parent domain was made of. */
+void urnic_release_parent(struct urnic_pd *pd);
+
+/* channel.c: counts a CQ that uses channel (which may be NULL) or no longer does; waits until the program has
+ * acked the completion events that it has fetched of a CQ which the engine has destroyed. */
+void urnic_channel_use(struct ibv_comp_channel *channel, int change);
+void urnic_await_comp_acks(struct ibv_cq *cq);
 
 /* cq_ex.c: makes cq one that start_poll and its like poll. */
 void urnic_cq_extend(struct urnic_cq *cq, bool single_threaded);

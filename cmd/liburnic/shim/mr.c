@@ -1,0 +1,215 @@
+/*
+ * Memory regions.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim.h"
+
+/* Linux 5.14. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define REMOTE_WRITERS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* What the engine is told of. */
+#define ENGINE_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | REMOTE_WRITERS | IBV_ACCESS_MW_BIND)
+
+/*
+ * What means nothing to an RNIC in user space: it has no page tables of its own to be filled
+ * on demand or with huge pages, and programs may ignore what is optional (relaxed ordering).
+ */
+#define ANY_ACCESS                                                                                                     \
+	((unsigned int)(ENGINE_ACCESS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |            \
+			IBV_ACCESS_OPTIONAL_RANGE))
+
+/* Kernels ask the same of all devices: who is written to from afar must be writable at all. */
+static bool access_ok(unsigned int access)
+{
+	return !(access & ~ANY_ACCESS) && (!(access & REMOTE_WRITERS) || (access & IBV_ACCESS_LOCAL_WRITE));
+}
+
+/* Says whether all pages of a range are mapped. */
+static bool mapped(char *start, size_t len, size_t page)
+{
+	unsigned char in_core[1024];
+
+	while (len) {
+		size_t n = len < sizeof(in_core) * page ? len : sizeof(in_core) * page;
+
+		if (mincore(start, n, in_core) && errno != EAGAIN)
+			return errno != ENOMEM;
+		start += n;
+		len -= n;
+	}
+	return true;
+}
+
+/* Above this, pages are not fetched beforehand: a program may reserve more than it uses. */
+#define POPULATE_MAX ((size_t)256 << 20)
+
+/*
+ * Does what hardware's drivers do by pinning the pages: EFAULT if the range is not mapped, or
+ * not for the access. The pages are there afterwards, so that the first messages don't wait
+ * for them.
+ */
+static int touch(void *addr, size_t length, unsigned int access)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)addr & ~(page - 1);
+	size_t len;
+	int advice = access & (IBV_ACCESS_LOCAL_WRITE | REMOTE_WRITERS) ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (!length || (access & IBV_ACCESS_ON_DEMAND))
+		return 0;
+	if ((uintptr_t)addr + length < length || (uintptr_t)addr + length > UINTPTR_MAX - page)
+		return EINVAL;
+	len = (((uintptr_t)addr + length + page - 1) & ~(page - 1)) - start;
+	if (len <= POPULATE_MAX) {
+		if (!madvise((void *)start, len, advice))
+			return 0;
+		if (errno == EFAULT || errno == EHWPOISON)
+			return EFAULT;
+	}
+	return mapped((char *)start, len, page) ? 0 : EFAULT;
+}
+
+/* The TO of the first octet. */
+static uint64_t tagged_offset(uint64_t iova, unsigned int access)
+{
+	return access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+}
+
+static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	struct urnic_mr want = {
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.iova = tagged_offset(iova, access),
+		.access = access & ENGINE_ACCESS,
+	};
+	const struct urnic_engine *e;
+	struct ibv_mr *mr;
+	int err;
+
+	if (!pd || !access_ok(access))
+		return urnic_null(EINVAL);
+	e = urnic_engine();
+	if (!e)
+		return NULL;
+	err = touch(addr, length, access);
+	if (err)
+		return urnic_null(err);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	err = e->mr_reg(pd->handle, &want);
+	if (err) {
+		free(mr);
+		return urnic_null(err);
+	}
+	*mr = (struct ibv_mr){
+		.context = pd->context,
+		.pd = pd,
+		.addr = addr,
+		.length = length,
+		.handle = want.mr,
+		.lkey = want.stag,
+		.rkey = want.stag,
+	};
+	return mr;
+}
+
+URNIC_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+URNIC_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return reg(pd, addr, length, iova, (unsigned int)access);
+}
+
+URNIC_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+					     unsigned int access)
+{
+	return reg(pd, addr, length, iova, access);
+}
+
+URNIC_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+					      int access)
+{
+	(void)pd;
+	(void)offset;
+	(void)length;
+	(void)iova;
+	(void)fd;
+	(void)access;
+	return urnic_null(EOPNOTSUPP);
+}
+
+static int rereg_fail(int err, int code)
+{
+	errno = err;
+	return code;
+}
+
+/* Returns 0 or one of enum ibv_rereg_mr_err_code, with errno. */
+URNIC_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	const bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	const bool rights = flags & IBV_REREG_MR_CHANGE_ACCESS;
+	const bool domain = flags & IBV_REREG_MR_CHANGE_PD;
+	struct urnic_mr want = {0};
+	const struct urnic_engine *e;
+	int err;
+
+	if (!mr || !flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) || (translation && (!addr || !length)) ||
+	    (rights && !access_ok((unsigned int)access)) || (domain && !pd))
+		return rereg_fail(EINVAL, IBV_REREG_MR_ERR_INPUT);
+	e = urnic_engine();
+	if (!e)
+		return IBV_REREG_MR_ERR_INPUT;
+	if (translation) {
+		err = touch(addr, length, rights ? (unsigned int)access : 0);
+		if (err)
+			return rereg_fail(err, IBV_REREG_MR_ERR_INPUT);
+		want.addr = (uintptr_t)addr;
+		want.length = length;
+		want.iova = tagged_offset((uintptr_t)addr, rights ? (unsigned int)access : 0);
+	}
+	if (rights)
+		want.access = (unsigned int)access & ENGINE_ACCESS;
+	err = e->mr_rereg(mr->handle, (uint32_t)flags, domain ? pd->handle : 0, &want);
+	if (err)
+		return rereg_fail(err, IBV_REREG_MR_ERR_CMD);
+	if (translation) {
+		mr->addr = addr;
+		mr->length = length;
+	}
+	if (domain)
+		mr->pd = pd;
+	mr->lkey = want.stag;
+	mr->rkey = want.stag;
+	return 0;
+}
+
+URNIC_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	const struct urnic_engine *e;
+	int err;
+
+	if (!mr)
+		return urnic_fail(EINVAL);
+	e = urnic_engine();
+	if (!e)
+		return errno;
+	err = e->mr_dereg(mr->handle);
+	if (err)
+		return urnic_fail(err);
+	free(mr);
+	return 0;
+}

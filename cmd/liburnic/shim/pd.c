@@ -1,0 +1,56 @@
+/*
+ * Protection domains.
+ */
+#include <stdlib.h>
+
+#include "shim.h"
+
+URNIC_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	const struct urnic_engine *e;
+	struct urnic_pd *pd;
+	int err;
+
+	if (!context)
+		return urnic_null(EINVAL);
+	e = urnic_engine();
+	if (!e)
+		return NULL;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	pd->pd.context = context;
+	err = e->pd_alloc(urnic_context(context)->handle, &pd->pd.handle);
+	if (err) {
+		free(pd);
+		return urnic_null(err);
+	}
+	return &pd->pd;
+}
+
+/* Also frees a parent domain: what it was made of stays. */
+URNIC_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	const struct urnic_engine *e;
+	struct urnic_pd *p;
+	int err;
+
+	if (!pd)
+		return urnic_fail(EINVAL);
+	p = urnic_container(pd, struct urnic_pd, pd);
+	if (__atomic_load_n(&p->uses, __ATOMIC_ACQUIRE))
+		return urnic_fail(EBUSY);
+	if (p->parent) {
+		urnic_release_parent(p);
+		free(p);
+		return 0;
+	}
+	e = urnic_engine();
+	if (!e)
+		return errno;
+	err = e->pd_free(pd->handle);
+	if (err)
+		return urnic_fail(err);
+	free(p);
+	return 0;
+}
