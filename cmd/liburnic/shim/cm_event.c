@@ -2,7 +2,6 @@
  * Event channels: fetching, counting and acknowledging events, and what an event changes
  * in its id before the program sees it.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,8 +28,6 @@ URNIC_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 		free(channel);
 		return urnic_null(err);
 	}
-	/* What the program sets by fcntl(2) says whether rdma_get_cm_event waits. */
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	channel->channel.fd = fd;
 	return &channel->channel;
 }
