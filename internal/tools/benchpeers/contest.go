@@ -20,6 +20,13 @@ type contest struct {
 	server func(at setting) []string
 	env    []string
 
+	// dropIn is the program that `urnic run` starts on urnic, for those that are
+	// not ours and not measured beside ours either.
+	dropIn string
+
+	// measure runs the contest otherwise than by one run of the commands.
+	measure func(ctx context.Context, at setting) ([]reading, error)
+
 	// first is how many iterations a trial has, from which follows how many a run
 	// needs; 0 for programs that are told a time.
 	first int
@@ -36,11 +43,19 @@ type setting struct {
 // commands returns what the contest starts: a server, if it has one, and the
 // client.
 func (c *contest) commands(at setting) (server *command, client command) {
-	client = command{c.env, append([]string{c.by.binary}, c.argv(at)...)}
+	client = command{c.env, append(c.binary(), c.argv(at)...)}
 	if c.server != nil {
-		server = &command{c.env, append([]string{c.by.binary}, c.server(at)...)}
+		server = &command{c.env, append(c.binary(), c.server(at)...)}
 	}
 	return server, client
+}
+
+// binary is what a command begins with.
+func (c *contest) binary() []string {
+	if c.dropIn != "" {
+		return []string{urnic.binary, "run", "--", c.dropIn}
+	}
+	return []string{c.by.binary}
 }
 
 // run runs the contest once.
@@ -48,6 +63,9 @@ func (c *contest) run(ctx context.Context, at setting) ([]reading, error) {
 	limit := time.Minute + 10*at.duration
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not ended after %v", limit))
 	defer cancel()
+	if c.measure != nil {
+		return c.measure(ctx, at)
+	}
 	if c.server == nil {
 		_, client := c.commands(at)
 		out, err := client.run(ctx)

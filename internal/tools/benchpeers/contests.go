@@ -20,6 +20,11 @@ var contests = []*contest{
 
 	perf("urnic write 64K", "--op write --test bw --size 65536 --depth 16 --crc on --baseline"),
 
+	perf("urnic write 64K, depth 128", "--op write --test bw --size 65536 --depth 128 --crc on"),
+	perftestTest("ib_write_bw 64K", "ib_write_bw", 1<<16, 10_000, ""),
+	perf("urnic write 1M, depth 128", "--op write --test bw --size 1048576 --depth 128 --crc on"),
+	perftestTest("ib_write_bw 1M", "ib_write_bw", 1<<20, 1000, ""),
+
 	perf("urnic read 1M", "--op read --test bw --size 1048576 --depth 16 --crc on --baseline --baseline-best"),
 	ucxTest("UCX ucp_get 1M", "ucp_get", 1<<20, 100),
 	ucxTest("UCX ucp_get 1M, depth 16", "ucp_get", 1<<20, 200, "-O", "16"),
@@ -28,6 +33,10 @@ var contests = []*contest{
 	perf("urnic send 64 ping-pong, busy", "--op send --test lat --size 64 --poll busy --crc on --baseline"),
 	pingPongTest("libfabric ping-pong 64", 64, 5000),
 	ucxTest("UCX tag_lat 64", "tag_lat", 64, 5000),
+
+	perf("urnic send 64 ping-pong, busy, again", "--op send --test lat --size 64 --poll busy --crc on"),
+	perftestTest("ib_send_lat 64", "ib_send_lat", 64, 5000, ""),
+	startTest("ibv_devices", "ibv_devices"),
 
 	perf("urnic write 64", "--op write --test rate --size 64 --depth 256 --crc on"),
 	ucxTest("UCX tag_bw 64", "tag_bw", 64, 50_000),

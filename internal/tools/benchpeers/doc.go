@@ -8,7 +8,8 @@
 //
 // The peers are libfabric's fi_pingpong, UCX's ucx_perftest and iperf3, as the
 // distribution has them; what is missing is installed with apt-get. All run on
-// this machine, over loopback TCP, with their shared memory off.
+// this machine, over loopback TCP, with their shared memory off. perftest's programs
+// and ibv_devices run on urnic, by `urnic run`: they show what liburnic costs.
 //
 // A contest is one command of one program (contests.go). A round runs all of
 // them once, those that are compared one after the other; then comes the next
@@ -16,7 +17,7 @@
 // makes a ratio of them, so that both are of one moment; the page shows the
 // median of the ratios and their range (rows.go, stats.go). How each program
 // says what it has measured is in a parser of its own (urnic.go, ucx.go,
-// libfabric.go, iperf.go).
+// libfabric.go, iperf.go, perftest.go).
 //
 // What was measured is kept as results.json beside the plots. With --render, the
 // page is made anew of that, after a change of its text (page.md.tmpl,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strings"
@@ -53,7 +54,7 @@ func (t tally) page(dir string) ([]byte, error) {
 		v.Others += fmt.Sprintf("; %d runs were repeated for it", repeated)
 	}
 	for _, p := range peers {
-		version := t.Versions[p.name]
+		version := cmp.Or(t.Versions[p.name], errNotRun.Error())
 		if why := t.Missing[p.name]; why != "" {
 			version = "**missing**: " + cell(why)
 		}

@@ -134,12 +134,39 @@ func TestOutputWithoutFiguresIsAnError(t *testing.T) {
 	}
 }
 
+func TestPerftestBandwidthIsInUnitsOf1048576Octets(t *testing.T) {
+	got, err := parsePerftest(recorded(t, "ib_write_bw_4096.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, got, reading{BytesPerSecond: 18.92 * 1048576, MessagesPerSecond: 4845, Seconds: 100. / 4845})
+}
+
+func TestPerftestLatencyIsHalfARoundTrip(t *testing.T) {
+	got, err := parsePerftest(recorded(t, "ib_send_lat_4096.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, got, reading{LatencyNS: 67530, Seconds: 200 * 67.53e-6})
+	if !near(got.MedianNS, 56990) {
+		t.Errorf("the median is %v ns", got.MedianNS)
+	}
+}
+
+func TestPerftestThatTellsNothing(t *testing.T) {
+	for _, out := range []string{"", "no device", " #bytes #iterations", " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n 64 x 0 0 0\n", " #bytes t_typical[usec]\n 64\n"} {
+		if got, err := parsePerftest([]byte(out)); err == nil {
+			t.Errorf("%q gives %+v", out, got)
+		}
+	}
+}
+
 func TestVersionsOfThePeersAreFound(t *testing.T) {
 	for _, tt := range []struct {
 		program *program
 		file    string
 		want    string
-	}{{ucx, "ucx_info.txt", "1.13.1"}, {libfabric, "fi_info.txt", "1.17.0"}, {iperf, "iperf3_version.txt", "3.12"}} {
+	}{{ucx, "ucx_info.txt", "1.13.1"}, {libfabric, "fi_info.txt", "1.17.0"}, {iperf, "iperf3_version.txt", "3.12"}, {perftest, "dpkg_perftest.txt", "4.5+0.17-1"}, {rdmacore, "dpkg_ibverbs_utils.txt", "44.0-2"}} {
 		if got := tt.program.find(recorded(t, tt.file)); got != tt.want {
 			t.Errorf("%s: %q; want %q", tt.program.name, got, tt.want)
 		}

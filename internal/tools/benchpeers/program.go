@@ -27,7 +27,11 @@ var (
 	libfabric = &program{"libfabric", "fi_pingpong", "libfabric-bin", []string{"fi_info", "--version"}, libfabricVersion}
 	iperf     = &program{"iperf3", "iperf3", "iperf3", []string{"iperf3", "--version"}, iperfVersion}
 
-	peers = []*program{ucx, libfabric, iperf}
+	// Those that run on urnic, by liburnic.
+	perftest = &program{"perftest", "ib_write_bw", "perftest", []string{"dpkg-query", "-W", "perftest"}, perftestVersion}
+	rdmacore = &program{"rdma-core", "ibv_devices", "ibverbs-utils", []string{"dpkg-query", "-W", "ibverbs-utils"}, rdmacoreVersion}
+
+	peers = []*program{ucx, libfabric, iperf, perftest, rdmacore}
 )
 
 // ucxVersion finds "1.13.1" in "# Version 1.13.1".
@@ -38,6 +42,12 @@ func libfabricVersion(out []byte) string { return after(out, "libfabric: ") }
 
 // iperfVersion finds "3.12" in "iperf 3.12 (cJSON 1.7.15)".
 func iperfVersion(out []byte) string { return after(out, "iperf ") }
+
+// perftestVersion finds "4.5+0.17-1" in "perftest\t4.5+0.17-1".
+func perftestVersion(out []byte) string { return after(out, "perftest") }
+
+// rdmacoreVersion finds "44.0-2" in "ibverbs-utils\t44.0-2".
+func rdmacoreVersion(out []byte) string { return after(out, "ibverbs-utils") }
 
 // after returns the word that follows the first mention of a text.
 func after(out []byte, text string) string {

@@ -14,6 +14,9 @@ type reading struct {
 	LatencyNS float64 `json:"latency_ns,omitempty"`
 	MedianNS  float64 `json:"median_ns,omitempty"`
 
+	// StartNS is how long a program lasts that only starts and ends.
+	StartNS float64 `json:"start_ns,omitempty"`
+
 	BytesPerQPSide float64  `json:"bytes_per_qp_side,omitempty"`
 	AllocsPerOp    *float64 `json:"allocs_per_op,omitempty"`
 
@@ -39,5 +42,6 @@ var (
 	connectRate = metric{"connection rate", func(r reading) float64 { return r.ConnectionsPerSecond }, connectText}
 	latency     = metric{"latency", func(r reading) float64 { return r.LatencyNS }, timeText}
 	medianTime  = metric{"median latency", func(r reading) float64 { return r.MedianNS }, timeText}
+	startTime   = metric{"time to start and end", func(r reading) float64 { return r.StartNS }, millisText}
 	idleMemory  = metric{"memory of an idle QP and side", func(r reading) float64 { return r.BytesPerQPSide }, memoryText}
 )

@@ -136,7 +136,7 @@ func (o outcome) brief() string {
 		text.WriteString("  (others use " + percentText(o.Others) + ")")
 	}
 	for _, got := range o.Readings {
-		for _, m := range []metric{idleMemory, latency, connectRate, messageRate, bandwidth} {
+		for _, m := range []metric{startTime, idleMemory, latency, connectRate, messageRate, bandwidth} {
 			if v := m.of(got); v > 0 {
 				text.WriteString("  " + m.text(v))
 			}

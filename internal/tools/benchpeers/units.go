@@ -19,6 +19,7 @@ func bytesText(v float64) string {
 func rateText(v float64) string    { return scaled(v) + "/s" }
 func connectText(v float64) string { return grouped(v) + "/s" }
 func timeText(v float64) string    { return fmt.Sprintf("%.2f µs", v/1e3) }
+func millisText(v float64) string  { return fmt.Sprintf("%.1f ms", v/1e6) }
 func percentText(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 func memoryText(v float64) string  { return fmt.Sprintf("%.1f KiB", v/1024) }
 
