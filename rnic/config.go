@@ -51,6 +51,13 @@ type Config struct {
 	// stands for DefaultAnswerTimeout; it can't be negative.
 	AnswerTimeout time.Duration
 
+	// JudgeLate makes posting as lenient as that of hardware, which takes requests
+	// without a look at them. SGEs are judged when the turn of their request
+	// comes, which completes with StatusLocalProtection if they are bad. What is
+	// posted while a stream is being closed, or has ended with an error, completes
+	// as flushed. Without it, PostSend and PostRecv refuse both.
+	JudgeLate bool
+
 	// Record, if not nil, gets a pcapng recording of all that the device sends
 	// and receives, with synthetic Ethernet, IP and TCP headers. It is written
 	// at the end of a stream and otherwise within a fifth of a second, a Write

@@ -147,12 +147,32 @@ func (c *CQ) fail(op string, err error) error {
 	return &OpError{Op: op, Object: fmt.Sprintf("CQ %d", c.num), Err: err}
 }
 
-// push adds a completion. It returns false if there is no place: then the queue
-// has overflowed, and takes nothing more.
-func (c *CQ) push(e cqe, solicited bool) bool {
+// push adds a completion, unless its queue pair is forgotten. It returns false if
+// there is no place: then the queue has overflowed, and takes nothing more.
+func (c *CQ) push(e cqe, solicited bool, forgotten *atomic.Bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if forgotten.Load() {
+		if e.held != nil {
+			e.held.Add(-1)
+		}
+		return true
+	}
 	return c.add(e, solicited)
+}
+
+// purge takes the completions of a queue pair out of the queue.
+func (c *CQ) purge(qpn uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range c.queue.n {
+		e := c.queue.pop()
+		if e.wc.QPN != qpn {
+			c.queue.push(e)
+		} else if e.held != nil {
+			e.held.Add(-1)
+		}
+	}
 }
 
 // add is push for a caller that holds mu.

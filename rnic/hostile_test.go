@@ -107,15 +107,19 @@ func (v *victim) work() (wait func()) {
 	}
 }
 
-// received checks that so many receives have succeeded, and the others and the
+// received checks that so many receives have succeeded, that the next one is told if
+// its message was too long, and that the others and the
 // Read were flushed.
-func (v *victim) received(n int) {
+func (v *victim) received(n int, tooLong bool) {
 	v.world.Helper()
 	var want []result
 	for id := range victimRecvs {
 		status := flushed
-		if id < n {
+		switch {
+		case id < n:
 			status = ok
+		case id == n && tooLong:
+			status = rnic.StatusLocalLength
 		}
 		want = append(want, result{uint64(id), status})
 	}
@@ -321,7 +325,8 @@ func TestAttackCostsThatStreamOnly(t *testing.T) {
 					v.wantCapture(a.code, v.last, rdma)
 				}
 				v.close()
-				v.received(a.good)
+				sent := len(v.last) > 1 && rdmap.Control(v.last[1]).Opcode() == rdmap.OpSend
+				v.received(a.good, sent && a.code == ddpCode(ddp.CodeMessageTooLong))
 				if events := eventsOf(v.s.Device); len(events) != 1 {
 					v.world.Errorf("events %v; want one", events)
 				}
@@ -393,7 +398,7 @@ func TestNothingCountsAfterTheFirstError(t *testing.T) {
 		v.write(append(b, v.fpdu(v.response(100))...))
 		v.wantCapture(ddpCode(ddp.CodeMSNNoBuffer), bad, false)
 		v.close()
-		v.received(0)
+		v.received(0, false)
 		if v.mem[100] != 0xAA {
 			v.world.Error("a Write behind the error was placed")
 		}
@@ -406,7 +411,7 @@ func TestMessagesAfterATerminateAreDropped(t *testing.T) {
 		b = append(b, v.fpdu(sendSeg("late"))...)
 		v.write(append(b, v.fpdu(writeSeg(v.mr.Remote(0), []byte("late")))...))
 		v.close()
-		v.received(0)
+		v.received(0, false)
 		if v.mem[100] != 0xAA {
 			v.world.Error("a Write behind the Terminate was placed")
 		}

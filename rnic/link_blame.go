@@ -51,6 +51,29 @@ func (l *link) blameSink(e *rdmap.Error) {
 	})
 }
 
+// blameReceive gives the receive in turn a status other than flushed, if a message
+// was longer.
+func (l *link) blameReceive(e *rdmap.Error) {
+	q := l.qp
+	seg, err := ddp.ParseSegment(e.Header)
+	if err != nil || seg.Control.Tagged() || e.Code != rdmap.TermCode(ddp.CodeMessageTooLong.TermWord()) {
+		return
+	}
+	if h := seg.Untagged; h.QN != rdmap.QueueSend || recvOp(rdmap.Control(h.RsvdULP[0]).Opcode()) != OpRecv {
+		return
+	}
+	if w := q.rq.taken; w != nil {
+		w.fault, w.status = e, StatusLocalLength
+		return
+	}
+	q.rq.mu.Lock()
+	defer q.rq.mu.Unlock()
+	if q.srq == nil && q.rq.ring.n > 0 {
+		w := *q.rq.ring.at(0)
+		w.fault, w.status = e, StatusLocalLength
+	}
+}
+
 // blame gives the first Read or atomic that is under way and matches a status
 // other than flushed. match is told the MSN of the request too. Only the
 // receiver calls it.

@@ -135,13 +135,18 @@ func (l *link) finish(orderly bool) {
 	q.flush()
 	if graceful {
 		q.mu.Lock()
+		q.flush() // what was posted since, if it may
 		q.idle()
 		q.mu.Unlock()
 		q.pd.dev.report(Event{Type: EventCloseComplete, QP: q})
-	} else {
-		q.pd.dev.stats.lost.Add(1)
-		q.pd.dev.log.Info("stream ended", "device", q.pd.dev.cfg.Name, "qp", q.num, "error", l.err)
+		close(l.done)
+		return
 	}
+	q.pd.dev.stats.lost.Add(1)
+	q.pd.dev.log.Info("stream ended", "device", q.pd.dev.cfg.Name, "qp", q.num, "error", l.err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flush() // what was posted since, if it may: from now on who posts flushes
 	close(l.done)
 }
 

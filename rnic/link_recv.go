@@ -26,6 +26,7 @@ func (l *link) received(err error) bool {
 	case isOurs && !l.heard.Load() && !l.closing.Load(): // "MUST receive and validate at least one FPDU before sending any": RFC 5044 §7.1.2 rule 4
 		l.lost(e, eventOf(e))
 	case isOurs:
+		l.blameReceive(e)
 		l.blameSink(e)
 		l.terminating(e, eventOf(e))
 		l.linger()

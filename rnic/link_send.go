@@ -33,7 +33,8 @@ func (q *QP) PostSend(wrs ...SendWR) error {
 	q.mu.Lock()
 	err := q.mayPost()
 	if err == nil {
-		err = q.sq.post(wrs)
+		err = q.sq.post(wrs, q.isLate())
+		q.flushLate()
 	}
 	l := q.link
 	idle := q.state == Idle
@@ -273,7 +274,7 @@ func (l *link) complete() bool {
 	if !s.complete(accepted) && l.fault == nil {
 		l.fault = l.qp.sendCQ.noPlace()
 	}
-	return s.queue.n < before && s.queue.n > s.begun
+	return s.queue.n < before && s.sendable() > s.begun
 }
 
 // fetch is how many requests the transmitter takes, or reports as posted, under
@@ -291,7 +292,7 @@ func (l *link) Next() *rdmap.Operation {
 	s := &l.qp.sq
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.begun < s.queue.n {
+	for s.begun < s.sendable() {
 		w := *s.queue.at(s.begun)
 		switch {
 		case w.plain():
@@ -321,9 +322,15 @@ func (l *link) Next() *rdmap.Operation {
 			return nil
 		case w.op.isRead() && !l.rdmap.MayRead():
 			return nil
+		case w.op.isRead():
+			if err := w.judgeSink(); err != nil {
+				s.begun++
+				l.failed(err)
+				return nil
+			}
 		}
 		w.state, w.link = begun, l
-		if w.op != OpWriteImmediate || w.operation.Op != rdmap.OpWrite { // its Immediate Data is still to come
+		if !w.inFirstHalf() {
 			s.begun++
 		}
 		if w.op.isRead() {
@@ -336,7 +343,7 @@ func (l *link) Next() *rdmap.Operation {
 
 // plain reports whether a request may be begun as soon as those before it are.
 func (w *sendWQE) plain() bool {
-	return w.flags&(FlagLocalFence|FlagReadFence) == 0 && !w.op.isLocal() && !w.op.isRead() && w.op != OpWriteImmediate
+	return w.flags&(FlagLocalFence|FlagReadFence) == 0 && !w.op.isLocal() && !w.op.isRead() && !w.op.isPair()
 }
 
 // begin begins w, the first request that has not been begun, and the plain ones
@@ -348,7 +355,7 @@ func (l *link) begin(w *sendWQE) *rdmap.Operation {
 		w.state, w.link = begun, l
 		s.begun++
 		l.ready = append(l.ready, w)
-		if s.begun == s.queue.n || len(l.ready) == fetch {
+		if s.begun == s.sendable() || len(l.ready) == fetch {
 			break
 		}
 		if w = *s.queue.at(s.begun); !w.plain() {
@@ -370,7 +377,7 @@ func (l *link) failed(err error) {
 func (l *link) Submitted(o *rdmap.Operation, position uint64) {
 	w := o.Context.(*sendWQE)
 	switch {
-	case w.op == OpWriteImmediate && o.Op == rdmap.OpWrite:
+	case w.inFirstHalf():
 		w.secondHalf()
 		return
 	case w.op.isRead():

@@ -328,6 +328,16 @@ func (w *MW) Close() error {
 	return nil
 }
 
+// DrawKey chooses the key that a type 1 window is to have when it is bound next, for
+// who must know the STag before that: it goes into Bind.Key. Binds of the window
+// must be posted in the order in which their keys are drawn.
+func (w *MW) DrawKey() uint8 {
+	if !w.made() {
+		return 0
+	}
+	return w.entry.DrawKey()
+}
+
 // A Bind says how OpBindWindow binds a window.
 type Bind struct {
 	MW     *MW
@@ -335,7 +345,8 @@ type Bind struct {
 	Addr   uint64 // TO within the region
 	Length uint64 // octets; 0 unbinds a type 1 window
 	Access Access // remote rights
-	Key    uint8  // of a type 2 window; it must differ from the last one
+	Key    uint8  // of a type 2 window, which must differ from the last one; with Drawn also of a type 1 window
+	Drawn  bool   // MW.DrawKey has given the key of a type 1 window; else it is drawn when the window is bound
 }
 
 // check refuses what can't be meant, before the request is posted.
@@ -352,7 +363,7 @@ func (b *Bind) check(p *PD) error {
 }
 
 func (b *Bind) binding(by stag.Scope) stag.Binding {
-	s := stag.Binding{Base: b.Addr, Len: b.Length, Access: b.Access, Key: b.Key, By: by}
+	s := stag.Binding{Base: b.Addr, Len: b.Length, Access: b.Access, Key: b.Key, Drawn: b.Drawn, By: by}
 	if b.MR != nil {
 		s.Region = b.MR.entry
 	}

@@ -22,10 +22,23 @@ type QPAttr struct {
 	MaxSGE    int // entries of an SGL
 	MaxInline int // octets of inline data
 
+	// PairImmediate takes the immediate data of the peer's OpSendImmediate as what
+	// belongs to its Send: both complete one receive.
+	//
+	// RFC 7306 has no Send with immediate data, but Immediate Data, a message of
+	// eight octets that takes a receive of its own (§6). OpSendImmediate sends one
+	// before the Send, with four octets of data and PairMark. A peer without
+	// PairImmediate completes two receives.
+	PairImmediate bool
+
 	// Num is the number of the queue pair. 0 lets the device choose one; who
 	// chooses, keeps them apart.
 	Num uint32
 }
+
+// PairMark is what the last four octets of Immediate Data say that belongs to the
+// Send behind it.
+const PairMark = "Send"
 
 // A QP is a queue pair: one end of an RDMA connection. All of its methods are
 // safe for concurrent use.
@@ -40,6 +53,8 @@ type QP struct {
 	sq      sendQueue
 	rq      recvQueue
 	srqHeld atomic.Int32 // receives of the SRQ that have arrived and are not polled
+
+	forgotten atomic.Bool // it completes nothing; read under the mu of the completion queue
 
 	closing sync.Once
 
@@ -340,6 +355,19 @@ func (q *QP) Close() error {
 		q.pd.dev.retire(q) // last, so that the device waits for it
 	})
 	return nil
+}
+
+// Forget makes the queue pair complete nothing any more: its requests end without
+// a completion from now on, and completions that nobody has polled are taken out
+// of its completion queues. Reset makes it as it was before. It is for programs
+// that want to hear no more of a queue pair that they close or reset.
+func (q *QP) Forget() {
+	if !q.made() {
+		return
+	}
+	q.forgotten.Store(true)
+	q.sendCQ.purge(q.num)
+	q.recvCQ.purge(q.num)
 }
 
 // end brings the queue pair to state Error with all requests flushed, whatever

@@ -55,6 +55,7 @@ func (q *QP) Reset() error {
 	case q.closed:
 		return q.fail(op, ErrClosed)
 	case q.state == Idle:
+		q.forgotten.Store(false)
 		return nil
 	case q.state != Error:
 		return q.fail(op, &StateError{State: q.state})
@@ -64,6 +65,7 @@ func (q *QP) Reset() error {
 		q.ended.Add(q.link.rdmap.Stats())
 		q.link = nil
 	}
+	q.forgotten.Store(false)
 	q.idle()
 	return nil
 }

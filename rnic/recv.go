@@ -17,14 +17,15 @@ type recvWQE struct {
 	lease *stag.Lease // of the receiver that places into it
 
 	immediate immediateBuffer // Immediate Data goes here, not into the SGL
-	fault     error           // why the SGL could not be used
+	fault     error           // why it could not take a message
+	status    Status          // what it completes with then
 }
 
 // Len implements ddp.Buffer.
 func (w *recvWQE) Len() uint64 { return w.size }
 
-// Place implements ddp.Buffer. The receive was checked when it was posted, so
-// that an error means that the consumer has given the memory up since.
+// Place implements ddp.Buffer. An error means that the consumer has given the
+// memory up since, if the receive was checked when it was posted.
 func (w *recvWQE) Place(off uint32, p []byte) error {
 	at := uint64(off)
 	for _, e := range w.sgl {
@@ -38,7 +39,7 @@ func (w *recvWQE) Place(off uint32, p []byte) error {
 		n := min(uint64(len(p)), uint64(e.Length)-at)
 		mem, err := w.lease.Open(w.table, e.LKey, w.scope, stag.LocalWrite, e.Addr+at, n)
 		if err != nil {
-			w.fault = err
+			w.fault, w.status = err, StatusLocalProtection
 			return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: err}
 		}
 		copy(mem, p[:n])
@@ -67,12 +68,19 @@ type recvRing struct {
 
 func (r *recvRing) init(limit int) { r.limit = limit }
 
-// postFor adds a receive for the streams of a scope.
-func (r *recvRing) postFor(wr *RecvWR, lease *stag.Lease, table *stag.Table, scope stag.Scope, maxSGE int) error {
+// postFor adds a receive for the streams of a scope. If it is late, its memory is
+// judged only when a message comes.
+func (r *recvRing) postFor(wr *RecvWR, lease *stag.Lease, table *stag.Table, scope stag.Scope, maxSGE int, late bool) error {
 	if r.full() {
 		return ErrQueueFull
 	}
-	size, err := checkSGL(lease, wr.SGL, maxSGE, table, scope, stag.LocalWrite, true)
+	var size uint64
+	var err error
+	if late {
+		size, err = measureSGL(wr.SGL, maxSGE)
+	} else {
+		size, err = checkSGL(lease, wr.SGL, maxSGE, table, scope, stag.LocalWrite, true)
+	}
 	if err != nil {
 		return err
 	}
@@ -100,12 +108,11 @@ func (r *recvRing) recycle(w *recvWQE) {
 // memory that is open now; else a region may be made valid by a request that is
 // still in the queue.
 func checkSGL(lease *stag.Lease, sgl []SGE, limit int, table *stag.Table, scope stag.Scope, need stag.Access, strict bool) (uint64, error) {
-	if len(sgl) > limit {
-		return 0, fmt.Errorf("SGL of %d entries: the queue takes %d", len(sgl), limit)
+	total, err := measureSGL(sgl, limit)
+	if err != nil {
+		return 0, err
 	}
-	total := uint64(0)
 	for i, e := range sgl {
-		total += uint64(e.Length)
 		if e.Length == 0 {
 			continue // "no STag check at all" for nothing
 		}
@@ -115,6 +122,18 @@ func checkSGL(lease *stag.Lease, sgl []SGE, limit int, table *stag.Table, scope 
 			}
 			return 0, fmt.Errorf("SGE %d: %w", i, err)
 		}
+	}
+	return total, nil
+}
+
+// measureSGL returns the length of an SGL in octets, without a look at memory.
+func measureSGL(sgl []SGE, limit int) (uint64, error) {
+	if len(sgl) > limit {
+		return 0, fmt.Errorf("SGL of %d entries: the queue takes %d", len(sgl), limit)
+	}
+	total := uint64(0)
+	for i := range sgl {
+		total += uint64(sgl[i].Length)
 	}
 	if total > MaxMessage {
 		return 0, fmt.Errorf("SGL of %d octets: a message has at most %d", total, uint64(MaxMessage))

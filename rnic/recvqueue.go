@@ -22,6 +22,11 @@ type recvQueue struct {
 	// taken is the receive of the SRQ that belongs to the message in turn, or
 	// nil. Only the receiver uses it.
 	taken *recvWQE
+
+	// paired is the immediate data of the Send that comes next, if hasPaired. Only
+	// the receiver uses them.
+	paired    rdmap.Immediate
+	hasPaired bool
 }
 
 // PostRecv posts receives. It returns an *OpError that wraps a *WRError for the
@@ -43,11 +48,12 @@ func (q *QP) PostRecv(wrs ...RecvWR) error {
 	if err := q.mayPost(); err != nil {
 		return q.fail(op, err)
 	}
+	defer q.flushLate()
 	q.rq.mu.Lock()
 	defer q.rq.mu.Unlock()
 	defer q.rq.lease.End()
 	for i := range wrs {
-		if err := q.rq.ring.postFor(&wrs[i], &q.rq.lease, &q.pd.dev.memory, q.scope(), q.attr.MaxSGE); err != nil {
+		if err := q.rq.ring.postFor(&wrs[i], &q.rq.lease, &q.pd.dev.memory, q.scope(), q.attr.MaxSGE, q.judgesLate()); err != nil {
 			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
 		}
 	}
@@ -59,12 +65,25 @@ func (q *QP) mayPost() error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case q.state == Idle, q.state == RTS && !q.link.draining:
+	case q.state == Idle, q.state == RTS && !q.link.draining, q.judgesLate():
 		return nil
 	case q.state == RTS:
 		return &StateError{State: q.state, Err: errDraining}
 	}
 	return &StateError{State: q.state, Err: q.err}
+}
+
+func (q *QP) judgesLate() bool { return q.pd.dev.cfg.JudgeLate }
+
+// isLate reports under mu whether what is posted now is only to be flushed.
+func (q *QP) isLate() bool { return q.state != Idle && (q.state != RTS || q.link.draining) }
+
+// flushLate flushes under mu what was posted when there was nobody any more to do
+// so.
+func (q *QP) flushLate() {
+	if q.state == Error && (q.link == nil || q.link.isDone()) {
+		q.flush()
+	}
 }
 
 // receiveBuffer returns the receive for a message, ahead of the oldest one in
@@ -149,9 +168,18 @@ func (outOfTurn) Place(uint32, []byte) error { return errOutOfTurn }
 
 // deliver completes the oldest receive with a message.
 func (q *QP) deliver(d rdmap.Delivery) error {
+	if q.attr.PairImmediate && q.pair(d) {
+		return nil
+	}
 	wc := WC{
 		Op: recvOp(d.Op), QPN: q.num, ByteLen: d.Length,
 		Solicited: d.Op.Solicited(), Invalidated: d.Invalidated,
+	}
+	if q.rq.hasPaired {
+		q.rq.hasPaired = false
+		if wc.Op == OpRecv {
+			wc.Immediate, wc.Paired = q.rq.paired, true
+		}
 	}
 	if q.srq != nil {
 		w := q.rq.taken
@@ -168,6 +196,26 @@ func (q *QP) deliver(d rdmap.Delivery) error {
 	return q.pushRecv(wc)
 }
 
+// pair takes Immediate Data that belongs to the next Send. The receive into which
+// it was placed stays for that.
+func (q *QP) pair(d rdmap.Delivery) bool {
+	if recvOp(d.Op) != OpRecvImmediate {
+		return false
+	}
+	w := q.rq.taken
+	if q.srq == nil {
+		q.rq.mu.Lock()
+		w = *q.rq.ring.at(0)
+		q.rq.mu.Unlock()
+	}
+	if at := rdmap.ImmediateLen - len(PairMark); string(w.immediate[at:]) == PairMark {
+		q.rq.paired, q.rq.hasPaired = rdmap.Immediate(w.immediate), true
+		clear(q.rq.paired[at:])
+		return true
+	}
+	return false
+}
+
 // describe completes a completion with what the receive knows.
 func (w *recvWQE) describe(wc *WC) {
 	wc.ID = w.id
@@ -182,7 +230,7 @@ func (q *QP) pushRecv(wc WC) error {
 	if q.srq != nil {
 		e.held = &q.srqHeld
 	}
-	if !q.recvCQ.push(e, wc.Solicited) {
+	if !q.recvCQ.push(e, wc.Solicited, &q.forgotten) {
 		if e.held != nil {
 			e.held.Add(-1)
 		}
@@ -195,10 +243,11 @@ func (q *QP) pushRecv(wc WC) error {
 // own status, the others as flushed. Those of an SRQ stay there, but for the
 // one that a message has begun to fill.
 func (q *QP) flushRecv() {
+	q.rq.hasPaired = false
 	finish := func(w *recvWQE) {
 		wc := WC{ID: w.id, Op: OpRecv, QPN: q.num, Status: StatusFlushed}
 		if w.fault != nil {
-			wc.Status, wc.Cause = StatusLocalProtection, w.fault
+			wc.Status, wc.Cause = w.status, w.fault
 		}
 		_ = q.pushRecv(wc) // a completion queue that overflows now has failed anyway
 	}

@@ -30,8 +30,9 @@ type sendWQE struct {
 	length uint64
 	inline []byte // the data instead of sgl, if FlagInline
 
-	immediate rdmap.Immediate // of a Write with Immediate, until it is its turn
-	local     *localWork      // of a request that sends nothing, or nil
+	second   rdmap.Operation // of a request that takes two messages, until the first is posted
+	isSecond bool            // operation is that
+	local    *localWork      // of a request that sends nothing, or nil
 
 	operation rdmap.Operation
 	state     sendState
@@ -86,7 +87,7 @@ func (q *QP) check(wr *SendWR) (length uint64, err error) {
 		return 0, fmt.Errorf("%v can't be posted", wr.Op)
 	case wr.Flags&^allFlags != 0:
 		return 0, fmt.Errorf("unknown flags 0x%x", uint8(wr.Flags&^allFlags))
-	case wr.Flags&FlagSolicited != 0 && wr.Op != OpSend && wr.Op != OpSendInvalidate && wr.Op != OpImmediate && wr.Op != OpWriteImmediate:
+	case wr.Flags&FlagSolicited != 0 && !wr.Op.mayBeSolicited():
 		return 0, fmt.Errorf("%v can't raise a solicited event", wr.Op)
 	case wr.Flags&FlagInline != 0:
 		if !wr.Op.sendsData() {
@@ -117,8 +118,11 @@ func (q *QP) check(wr *SendWR) (length uint64, err error) {
 }
 
 // checkSGL checks the SGL of a request for the send queue, whose mu the caller
-// holds.
+// holds. What is judged late is only measured.
 func (q *QP) checkSGL(sgl []SGE, limit int, need stag.Access) (uint64, error) {
+	if q.judgesLate() {
+		return measureSGL(sgl, limit)
+	}
 	return checkSGL(&q.sq.lease, sgl, limit, &q.pd.dev.memory, q.scope(), need, false)
 }
 
@@ -149,6 +153,18 @@ func (q *QP) checkRead(wr *SendWR) (uint64, error) {
 	return n, nil
 }
 
+// judgeSink checks the SGL of a Read or atomic whose turn has come, if nobody has
+// before. The caller holds the mu of the send queue.
+func (w *sendWQE) judgeSink() error {
+	q := w.qp
+	if !q.judgesLate() {
+		return nil
+	}
+	_, err := checkSGL(&q.sq.lease, w.sgl, MaxReadSGE, &q.pd.dev.memory, q.scope(), stag.LocalWrite, true)
+	q.sq.lease.End()
+	return w.refuse(StatusLocalProtection, err)
+}
+
 // fill makes w a copy of a request that check has passed.
 func (w *sendWQE) fill(wr *SendWR, length uint64) {
 	w.id, w.op, w.flags = wr.ID, wr.Op, wr.Flags
@@ -159,7 +175,7 @@ func (w *sendWQE) fill(wr *SendWR, length uint64) {
 	case !wr.Op.isLocal():
 		w.sgl = append(w.sgl, wr.SGL...)
 	}
-	w.immediate = wr.Immediate
+	w.isSecond = false
 	if wr.Op == OpFastRegister || wr.Op == OpBindWindow {
 		w.local = &localWork{wr.Register, wr.Bind}
 	}
@@ -181,8 +197,16 @@ func (w *sendWQE) fill(wr *SendWR, length uint64) {
 		o.Op = choose(rdmap.OpSend, rdmap.OpSendSE)
 	case OpSendInvalidate:
 		o.Op = choose(rdmap.OpSendInvalidate, rdmap.OpSendSEInvalidate)
-	case OpWrite, OpWriteImmediate:
+	case OpWrite:
 		o.Op = rdmap.OpWrite
+	case OpWriteImmediate:
+		o.Op = rdmap.OpWrite
+		w.second = rdmap.Operation{Op: choose(rdmap.OpImmediate, rdmap.OpImmediateSE), Immediate: wr.Immediate, Context: w}
+	case OpSendImmediate:
+		o.Op = choose(rdmap.OpSend, rdmap.OpSendSE)
+		w.second = *o
+		*o = rdmap.Operation{Op: rdmap.OpImmediate, Immediate: wr.Immediate, Context: w}
+		copy(o.Immediate[len(o.Immediate)-len(PairMark):], PairMark)
 	case OpImmediate:
 		o.Op = choose(rdmap.OpImmediate, rdmap.OpImmediateSE)
 	case OpRead, OpReadInvalidate:
@@ -197,15 +221,13 @@ func (w *sendWQE) fill(wr *SendWR, length uint64) {
 	}
 }
 
-// secondHalf turns a Write with Immediate, whose Write is posted, into its
-// Immediate Data.
+// secondHalf goes on with the second message of a request, when the first is posted.
 func (w *sendWQE) secondHalf() {
-	op := rdmap.OpImmediate
-	if w.flags&FlagSolicited != 0 {
-		op = rdmap.OpImmediateSE
-	}
-	w.operation = rdmap.Operation{Op: op, Immediate: w.immediate, Context: w}
+	w.operation, w.second, w.isSecond = w.second, rdmap.Operation{}, true
 }
+
+// inFirstHalf reports whether a message is still to come.
+func (w *sendWQE) inFirstHalf() bool { return w.op.isPair() && !w.isSecond }
 
 // request returns the operands as they go to the peer.
 func (a *Atomic) request(op Opcode) rdmap.AtomicRequest {

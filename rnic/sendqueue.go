@@ -14,6 +14,7 @@ type sendQueue struct {
 	mu    sync.Mutex // taken before that of a completion queue
 	queue fifo[*sendWQE]
 	begun int        // requests at the front of queue that the transmitter has passed
+	late  int        // requests at the end of queue that are only to be flushed
 	reads int        // Reads and atomics among them whose results are not there yet
 	lease stag.Lease // of the SGLs that are checked
 	spare []*sendWQE
@@ -21,8 +22,9 @@ type sendQueue struct {
 
 func (s *sendQueue) init(q *QP) { s.qp, s.queue.limit = q, q.attr.MaxSendWR }
 
-// post adds requests. The caller holds no lock.
-func (s *sendQueue) post(wrs []SendWR) error {
+// post adds requests, which are only to be flushed if they are late. The caller
+// holds the queue pair's mu.
+func (s *sendQueue) post(wrs []SendWR, late bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.lease.End()
@@ -38,6 +40,9 @@ func (s *sendQueue) post(wrs []SendWR) error {
 		w := s.fresh()
 		w.fill(wr, length)
 		s.queue.push(w)
+		if late {
+			s.late++
+		}
 	}
 	return nil
 }
@@ -86,7 +91,7 @@ func (s *sendQueue) retire() bool {
 		s.begun--
 	}
 	ok := true
-	if w.flags&FlagUnsignaled == 0 || w.status != StatusSuccess {
+	if (w.flags&FlagUnsignaled == 0 || w.status != StatusSuccess) && !s.qp.forgotten.Load() {
 		ok = s.qp.sendCQ.add(cqe{wc: w.completion()}, false)
 	}
 	w.local, w.cause = nil, nil // holds no memory of the consumer
@@ -94,12 +99,16 @@ func (s *sendQueue) retire() bool {
 	return ok
 }
 
-// pending returns how many requests have not completed.
+// pending returns how many requests have not completed that the stream is for.
 func (s *sendQueue) pending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.n
+	return s.sendable()
 }
+
+// sendable returns how many requests in the queue are not only to be flushed. The
+// caller holds mu.
+func (s *sendQueue) sendable() int { return s.queue.n - s.late }
 
 // flush completes all requests: the one that is to blame with its own status,
 // the others as flushed.
@@ -117,5 +126,5 @@ func (s *sendQueue) flush() {
 		}
 		s.retire() // a completion queue that overflows now has failed anyway
 	}
-	s.begun, s.reads = 0, 0
+	s.begun, s.late, s.reads = 0, 0, 0
 }

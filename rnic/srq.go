@@ -170,7 +170,7 @@ func (s *SRQ) PostRecv(wrs ...RecvWR) error {
 	defer s.lease.End()
 	scope := stag.Scope{Domain: s.pd.domain}
 	for i := range wrs {
-		if err := s.queue.postFor(&wrs[i], &s.lease, &s.pd.dev.memory, scope, s.attr.MaxSGE); err != nil {
+		if err := s.queue.postFor(&wrs[i], &s.lease, &s.pd.dev.memory, scope, s.attr.MaxSGE, s.pd.dev.cfg.JudgeLate); err != nil {
 			return s.fail("post receive", &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
 		}
 	}

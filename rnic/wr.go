@@ -19,6 +19,7 @@ const (
 	OpRead                              // RDMA Read
 	OpReadInvalidate                    // RDMA Read, then local invalidation of the sink's STag
 	OpImmediate                         // Immediate Data (RFC 7306 §6)
+	OpSendImmediate                     // Send with immediate data; see QPAttr.PairImmediate
 	OpFetchAdd                          // atomic FetchAdd (RFC 7306 §5.1.1)
 	OpCmpSwap                           // atomic CmpSwap (RFC 7306 §5.1.2)
 	OpLocalInvalidate                   // invalidate an STag of this side
@@ -30,7 +31,7 @@ const (
 
 var opcodeNames = [...]string{
 	OpSend: "Send", OpSendInvalidate: "Send with Invalidate", OpWrite: "RDMA Write", OpWriteImmediate: "RDMA Write with Immediate",
-	OpRead: "RDMA Read", OpReadInvalidate: "RDMA Read with Local Invalidate", OpImmediate: "Immediate Data",
+	OpRead: "RDMA Read", OpReadInvalidate: "RDMA Read with Local Invalidate", OpImmediate: "Immediate Data", OpSendImmediate: "Send with Immediate",
 	OpFetchAdd: "FetchAdd", OpCmpSwap: "CmpSwap", OpLocalInvalidate: "Local Invalidate",
 	OpFastRegister: "Fast Register", OpBindWindow: "Bind Window", OpRecv: "Receive", OpRecvImmediate: "Receive of Immediate Data",
 }
@@ -60,7 +61,15 @@ func (o Opcode) isAtomic() bool { return o == OpFetchAdd || o == OpCmpSwap }
 
 // sendsData reports whether the SGL of o is sent.
 func (o Opcode) sendsData() bool {
-	return o == OpSend || o == OpSendInvalidate || o == OpWrite || o == OpWriteImmediate
+	return o == OpSend || o == OpSendInvalidate || o == OpSendImmediate || o == OpWrite || o == OpWriteImmediate
+}
+
+// isPair reports whether o takes two messages.
+func (o Opcode) isPair() bool { return o == OpWriteImmediate || o == OpSendImmediate }
+
+// mayBeSolicited reports whether o can raise a solicited event.
+func (o Opcode) mayBeSolicited() bool {
+	return o == OpSend || o == OpSendInvalidate || o == OpSendImmediate || o == OpImmediate || o == OpWriteImmediate
 }
 
 // Flags modify a work request.
@@ -71,7 +80,7 @@ const (
 	// FlagUnsignaled asks for no completion, unless there is an error.
 	FlagUnsignaled Flags = 1 << iota
 	// FlagSolicited raises a solicited event at the peer: Send, Send with
-	// Invalidate, Immediate Data, Write with Immediate.
+	// Invalidate or Immediate, Immediate Data, Write with Immediate.
 	FlagSolicited
 	// FlagInline copies the data out of Inline when the request is posted,
 	// instead of sending what the SGL names later.
@@ -128,7 +137,7 @@ type SendWR struct {
 
 	Remote     Remote       // Writes, Reads, atomics
 	Invalidate stag.STag    // OpSendInvalidate: the peer's; OpLocalInvalidate: ours
-	Immediate  [8]byte      // OpImmediate, OpWriteImmediate
+	Immediate  [8]byte      // OpImmediate, OpWriteImmediate; of OpSendImmediate the first four octets
 	Atomic     Atomic       // OpFetchAdd, OpCmpSwap
 	Register   FastRegister // OpFastRegister
 	Bind       Bind         // OpBindWindow
@@ -144,8 +153,8 @@ type RecvWR struct {
 // A Status says how a work request has ended.
 type Status uint8
 
-// The statuses. Only one work request of a queue pair ends with something else
-// than success or flushed.
+// The statuses. Only one work request of a queue ends with something else than
+// success or flushed.
 const (
 	StatusSuccess           Status = iota
 	StatusFlushed                  // the stream had ended before
@@ -156,6 +165,7 @@ const (
 	StatusBindFailed               // the window could not be bound
 	StatusNoReadResources          // a Read or atomic, but ORD is 0
 	StatusRemoteTermination        // the peer ended the stream because of this request
+	StatusLocalLength              // a receive: the message was longer
 )
 
 var statusNames = [...]string{
@@ -163,6 +173,7 @@ var statusNames = [...]string{
 	StatusBadSTag: "invalid STag", StatusInvalidateFailed: "STag cannot be invalidated",
 	StatusRegisterFailed: "fast registration refused", StatusBindFailed: "bind refused",
 	StatusNoReadResources: "zero RDMA Read resources", StatusRemoteTermination: "remote termination",
+	StatusLocalLength: "message too long for the receive",
 }
 
 // String names the status.
@@ -185,7 +196,8 @@ type WC struct {
 	ByteLen     uint32    // octets received, read or sent
 	Solicited   bool      // a receive: the peer asked for a solicited event
 	Invalidated stag.STag // a receive: the STag of this side that the peer has invalidated, or 0
-	Immediate   [8]byte   // OpRecvImmediate
+	Immediate   [8]byte   // OpRecvImmediate; OpRecv if it is Paired
+	Paired      bool      // OpRecv: the peer has sent immediate data with it, see QPAttr.PairImmediate
 	Original    uint64    // FetchAdd, CmpSwap: what the target held
 
 	Cause error // why Status is neither success nor flushed, for people

@@ -14,7 +14,8 @@ type Binding struct {
 	Base   uint64 // TO within the region where the window begins; the window's own TOs too
 	Len    uint64 // octets; 0 unbinds a type 1 window
 	Access Access // remote rights only
-	Key    uint8  // of a type 2 window, to differ from its last one; the RNIC chooses a type 1 window's
+	Key    uint8  // of a type 2 window, to differ from its last one
+	Drawn  bool   // Key is what DrawKey has returned of a type 1 window; else the RNIC chooses it now
 	By     Scope  // the stream that binds
 }
 
@@ -43,13 +44,24 @@ func (e *Entry) Bind(b Binding) (STag, error) {
 	}
 	key, stream := b.Key, b.By.Stream
 	if e.kind == Window1 {
-		key, stream = e.nextKey(), 0
+		stream = 0
+		if !b.Drawn {
+			key = e.nextKey()
+		}
 	}
 	r := b.Region
 	off := b.Base - r.base
 	e.region = r
 	e.validate(Memory{Mem: r.mem[off : off+b.Len : off+b.Len], Base: b.Base, Access: b.Access, Stream: stream}, key)
 	return Make(e.index, key), nil
+}
+
+// DrawKey returns the key that a type 1 window is to have when it is bound next, so
+// that its STag is known before. See Binding.
+func (e *Entry) DrawKey() uint8 {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	return e.nextKey()
 }
 
 // nextKey chooses the key of a type 1 window: one that can't be told from those
