@@ -19,6 +19,7 @@ import (
 // cmd/liburnic/engine.h. All of them are safe for concurrent use.
 type Engine struct {
 	settings settings
+	mpa      mpa.Config // of all connections
 	log      *logger
 	device   *rnic.Device // of all contexts, so that a connection may come before one knows whose it is
 	record   io.Closer    // or nil
@@ -31,6 +32,8 @@ type Engine struct {
 	cqs      table[completionQueue]
 	srqs     table[sharedQueue]
 	qps      table[qp]
+	evchs    table[eventChannel]
+	ids      table[cmID]
 
 	numbers qpNumbers
 	ofCQ    sync.Map // *rnic.CQ: *completionQueue
@@ -52,7 +55,7 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 	}
 	e := &Engine{settings: s, log: &logger{level: s.log, w: log}}
 	cfg := rnic.Config{
-		Name: deviceName, Limits: limits(), MPA: mpa.Config{}, Logger: e.log.slog(),
+		Name: deviceName, Limits: limits(), MPA: e.mpa, Logger: e.log.slog(),
 	}
 	if s.pcap != "" {
 		f, err := os.Create(s.pcap)
@@ -84,6 +87,7 @@ func limits() pd.Limits {
 // Close ends the engine and all that it has: processes don't, as it ends with
 // them.
 func (e *Engine) Close() error {
+	e.closeIDs()
 	e.cancel()
 	err := e.device.Close()
 	e.wg.Wait()

@@ -1,0 +1,253 @@
+//go:build linux
+
+package dropin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"urnic/mpa"
+	"urnic/rnic"
+)
+
+// A ConnParam is struct urnic_conn_param.
+type ConnParam struct {
+	PrivateData                                        *byte
+	PrivateDataLen, ResponderResources, InitiatorDepth uint32
+	QP                                                 Handle
+}
+
+// maxDepth stands for as much as there is: RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH.
+const maxDepth = 0xff
+
+// closePatience is how long a disconnect may take, with the requests that are
+// posted, before the connection is reset.
+const closePatience = 30 * time.Second
+
+// A connSettings is a ConnParam as package rnic wants it.
+type connSettings struct {
+	qp    *qp
+	param rnic.ConnParam
+}
+
+func (e *Engine) connParam(p *ConnParam) (c connSettings, _ Errno) {
+	if p == nil {
+		return c, syscall.EINVAL
+	}
+	if c.qp = e.qps.get(p.QP); c.qp == nil {
+		return c, e.refuse(syscall.EINVAL, "connect or accept: there is no queue pair %d", p.QP)
+	}
+	if p.PrivateDataLen > 0 {
+		if p.PrivateData == nil || p.PrivateDataLen > mpa.MaxPrivateData-mpa.EnhancedLen {
+			return c, e.refuse(syscall.EINVAL, "connect or accept: %d octets of private data: at most %d fit (RFC 6581 §7)",
+				p.PrivateDataLen, mpa.MaxPrivateData-mpa.EnhancedLen)
+		}
+		c.param.PrivateData = slices.Clone(unsafe.Slice(p.PrivateData, p.PrivateDataLen))
+	}
+	c.param.IRD, c.param.ORD = depth(p.ResponderResources), depth(p.InitiatorDepth)
+	return c, ok
+}
+
+// depth returns IRD or ORD as rnic.ConnParam has them.
+func depth(n uint32) int {
+	switch {
+	case n == 0:
+		return -1
+	case n >= maxDepth:
+		return rnic.MaxDepth
+	}
+	return int(n)
+}
+
+// IDConnect asks the peer for a connection, in the background. It tells
+// cmEstablished, or as rdma_cm of Linux does: cmRejected, cmUnreachable or
+// cmConnectError.
+func (e *Engine) IDConnect(h Handle, p *ConnParam) Errno {
+	c, bad := e.connParam(p)
+	if bad != ok {
+		return bad
+	}
+	return e.withID(h, func(id *cmID) Errno {
+		switch {
+		case id.state != cmRouteKnown:
+			return id.refuse("connect")
+		case c.qp.verbs.State() != rnic.Idle:
+			return e.refuse(syscall.EINVAL, "connect: QP 0x%x is in state %v", c.qp.num, c.qp.verbs.State())
+		}
+		ctx, cancel := context.WithCancel(e.ctx)
+		id.state, id.cancel = cmConnecting, cancel
+		id.background.Go(func() {
+			err := id.connect(ctx, c)
+			id.mu.Lock()
+			defer id.mu.Unlock()
+			switch {
+			case id.gone && err == nil:
+				id.background.Go(c.qp.verbs.Abort)
+			case err != nil:
+				id.state = cmOver
+				id.tell(failure(err))
+				e.log.printf(logInfo, "%v", err)
+			default:
+				id.established(c.qp)
+			}
+		})
+		return ok
+	})
+}
+
+// connect asks for the peer-to-peer model (RFC 6581 §9.2), as programs of
+// rdma_cm may send first on either side, and without it if the peer seems not to
+// know it.
+func (id *cmID) connect(ctx context.Context, c connSettings) error {
+	cfg := id.engine.mpa
+	cfg.PeerToPeer = true
+	c.param.MPA = &cfg
+	err := c.qp.verbs.ConnectVia(ctx, id.dial, c.param)
+	if !knowsNoPeerToPeer(err) || ctx.Err() != nil {
+		return err
+	}
+	cfg.PeerToPeer = false
+	if plain := c.qp.verbs.ConnectVia(ctx, id.dial, c.param); plain == nil || !knowsNoPeerToPeer(plain) {
+		return plain
+	}
+	return err // which says what came of the first try
+}
+
+// knowsNoPeerToPeer reports whether an error looks like what a Responder does that
+// takes only simpler Requests: it "MUST close the TCP connection" (RFC 6581 §10).
+func knowsNoPeerToPeer(err error) bool {
+	e, isMPA := errors.AsType[*mpa.Error](err)
+	if !isMPA || errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	return e.Code == mpa.CodeStartup || e.Code == mpa.CodeConnectionLost
+}
+
+// dial connects the id's socket, or another one like it for a further try.
+func (id *cmID) dial(ctx context.Context) (net.Conn, error) {
+	id.mu.Lock()
+	fd, local, peer, o := id.fd, id.local, id.peer, id.options
+	id.fd = -1
+	id.mu.Unlock()
+	if fd < 0 {
+		var err error
+		if fd, _, err = bindSocket(local, o); err != nil {
+			return nil, err
+		}
+	}
+	return connectSocket(ctx, fd, peer)
+}
+
+// failure returns the event for a connection that has not come about, by the rules
+// of cma_iw_handler in Linux.
+func failure(err error) CMEvent {
+	ev := CMEvent{Type: cmConnectError}
+	if r, isRejected := errors.AsType[*mpa.RejectedError](err); isRejected {
+		ev.Type, ev.Status = cmRejected, -int32(syscall.ECONNREFUSED)
+		ev.setPrivateData(r.PrivateData)
+		return ev
+	}
+	number := connErrno(err)
+	switch number {
+	case syscall.ECONNREFUSED, syscall.ECONNRESET:
+		ev.Type = cmRejected
+	case syscall.ETIMEDOUT:
+		ev.Type = cmUnreachable
+	}
+	ev.Status = -int32(number)
+	return ev
+}
+
+// connErrno returns the number for why a start-up has failed.
+func connErrno(err error) Errno {
+	var number Errno
+	e, isMPA := errors.AsType[*mpa.Error](err)
+	switch {
+	case errors.As(err, &number):
+		return number
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return syscall.ETIMEDOUT
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return syscall.ECONNRESET
+	case isMPA && e.Code == mpa.CodeConnectionLost:
+		return syscall.ECONNRESET
+	case isMPA:
+		return syscall.EPROTO
+	}
+	return errno(err)
+}
+
+// established tells that there is a connection, and waits for its end. The caller
+// holds mu.
+func (id *cmID) established(owned *qp) {
+	owned.own(&connectionOwner{event: func(rnic.Event) bool { return true }}) // watch tells it
+	owned.connected()
+	q := owned.verbs
+	id.state, id.qp = cmConnected, q
+	family := id.local.family()
+	if a := q.LocalAddr(); a != nil {
+		id.local, id.peer = endpointAt(a, family), endpointAt(q.RemoteAddr(), family)
+	}
+	ev := CMEvent{Type: cmEstablished}
+	if p, some := q.Params(); some {
+		ev.ResponderResources, ev.InitiatorDepth = uint32(p.IRD), uint32(p.ORD)
+		if p.Role == mpa.Initiator {
+			ev.setPrivateData(p.PrivateData)
+		}
+	}
+	id.tell(ev)
+	done := q.Done()
+	id.background.Go(func() { id.watch(q, done) })
+	if id.disconnect {
+		id.beginDisconnect()
+	}
+}
+
+// watch tells the end of a connection.
+func (id *cmID) watch(q *rnic.QP, done <-chan struct{}) {
+	<-done // when the queue pair is closed at the latest
+	if q.State() == rnic.Idle {
+		q.Abort() // what is posted from now on is flushed, as rdma_cm has it
+	}
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	id.state = cmOver
+	id.tell(CMEvent{Type: cmDisconnected})
+}
+
+// IDDisconnect closes a connection gracefully, in the background: requests that
+// are posted complete first, receives are flushed, and cmDisconnected is told. Of
+// a connection that is still being made, it does so then.
+func (e *Engine) IDDisconnect(h Handle) Errno {
+	return e.withID(h, func(id *cmID) Errno {
+		switch id.state {
+		case cmConnected:
+			id.beginDisconnect()
+		case cmConnecting:
+			id.disconnect = true
+		case cmAsked, cmDisconnecting, cmOver: // there is nothing to close
+		default:
+			return id.refuse("disconnect")
+		}
+		return ok
+	})
+}
+
+func (id *cmID) beginDisconnect() {
+	id.state = cmDisconnecting
+	q, e := id.qp, id.engine
+	id.background.Go(func() {
+		ctx, cancel := context.WithTimeout(e.ctx, closePatience)
+		defer cancel()
+		if err := q.Disconnect(ctx); err != nil {
+			e.log.printf(logInfo, "%v", err)
+		}
+	})
+}

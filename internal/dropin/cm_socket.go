@@ -1,0 +1,180 @@
+//go:build linux
+
+package dropin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// connectTimeout is how long TCP may try to reach a peer: about what Linux gives
+// the connection manager of InfiniBand.
+const connectTimeout = 60 * time.Second
+
+// How an id wants its sockets.
+type socketOptions struct {
+	reuse  bool // RDMA_OPTION_ID_REUSEADDR
+	v6only bool // RDMA_OPTION_ID_AFONLY
+	tos    int  // RDMA_OPTION_ID_TOS, or -1
+}
+
+// bindSocket returns a socket that has the endpoint, and that: with a port, if it
+// left that open. As with rdma_cm, connections that have just ended don't keep a
+// port, but any socket that holds it does, whether it listens or not.
+func bindSocket(a endpoint, o socketOptions) (fd int, got endpoint, err error) {
+	fd, err = unix.Socket(a.family(), unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, endpoint{}, fmt.Errorf("a socket: %w", err)
+	}
+	if err = bindTo(fd, a, o); err == nil {
+		var s unix.Sockaddr
+		if s, err = unix.Getsockname(fd); err == nil {
+			return fd, endpointOf(s), nil
+		}
+	}
+	_ = unix.Close(fd) // err says why
+	return -1, endpoint{}, fmt.Errorf("bind to %v: %w", a, err)
+}
+
+func bindTo(fd int, a endpoint, o socketOptions) error {
+	if o.v6only && a.ip.Is6() {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
+			return err
+		}
+	}
+	setTOS(fd, a, o.tos)
+	if o.reuse {
+		setReuse(fd, true)
+		return unix.Bind(fd, a.sockaddr())
+	}
+	err := unix.Bind(fd, a.sockaddr())
+	if errors.Is(err, unix.EADDRINUSE) && a.port != 0 {
+		// Those that are in the way may all be connections that have ended, or
+		// whose listener has. All other sockets of ids are without SO_REUSEADDR
+		// until they listen, so that this takes no port away.
+		setReuse(fd, true)
+		err = unix.Bind(fd, a.sockaddr())
+		setReuse(fd, false)
+	}
+	return err
+}
+
+// setReuse sets SO_REUSEADDR.
+func setReuse(fd int, on bool) {
+	v := 0
+	if on {
+		v = 1
+	}
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, v) // can't fail on a socket
+}
+
+// setTOS sets the type of service, unless that is below 0. On a socket of IPv6
+// that goes for both families.
+func setTOS(fd int, a endpoint, tos int) {
+	if tos < 0 {
+		return
+	}
+	if a.ip.Is6() {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, tos) // a hint
+	}
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, tos)
+}
+
+// listenOn makes a bound socket listen, and takes it over if it succeeds.
+func listenOn(fd, backlog int) (net.Listener, error) {
+	setReuse(fd, true) // what it accepts then leaves the port to the next listener
+	if err := unix.Listen(fd, backlog); err != nil {
+		setReuse(fd, false)
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "listening socket")
+	defer f.Close() // FileListener has one of its own
+	return net.FileListener(f)
+}
+
+// connectSocket connects a bound socket, which it takes over, whatever comes. It
+// returns the context's error, or one that wraps an Errno.
+func connectSocket(ctx context.Context, fd int, to endpoint) (net.Conn, error) {
+	setReuse(fd, true)
+	err := unix.Connect(fd, to.sockaddr())
+	if err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) {
+		_ = unix.Close(fd) // err says why
+		return nil, fmt.Errorf("connect to %v: %w", to, err)
+	}
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close() // FileConn has one of its own
+	if err := f.SetDeadline(time.Now().Add(connectTimeout)); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = f.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := connected(f); err != nil {
+		switch {
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = syscall.ETIMEDOUT
+		}
+		return nil, fmt.Errorf("connect to %v: %w", to, err)
+	}
+	return net.FileConn(f)
+}
+
+// connected waits for the end of a connect.
+func connected(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	err = raw.Write(func(fd uintptr) bool {
+		if n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR); err != nil || n != 0 {
+			if result = err; err == nil {
+				result = syscall.Errno(n)
+			}
+			return true
+		}
+		_, err := unix.Getpeername(int(fd))
+		return err == nil // else it was woken too early
+	})
+	if err != nil {
+		return err
+	}
+	return result
+}
+
+// sourceFor returns the address from which the host reaches another one. It asks
+// the routing tables, and sends nothing. from is the source that is wanted, if it
+// is not any.
+func sourceFor(from, to endpoint) (endpoint, error) {
+	fd, err := unix.Socket(to.family(), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return endpoint{}, err
+	}
+	defer func() { _ = unix.Close(fd) }() // it has told what it can
+	if from.ip.IsValid() && !from.isAny() {
+		from.port = 0
+		if err := unix.Bind(fd, from.sockaddr()); err != nil {
+			return endpoint{}, err
+		}
+	}
+	const discard = 9 // any port will do
+	to.port = discard
+	if err := unix.Connect(fd, to.sockaddr()); err != nil {
+		return endpoint{}, err
+	}
+	s, err := unix.Getsockname(fd)
+	if err != nil {
+		return endpoint{}, err
+	}
+	a := endpointOf(s)
+	a.port = 0
+	return a, nil
+}
