@@ -84,12 +84,13 @@ func (e *Engine) IDConnect(h Handle, p *ConnParam) Errno {
 		ctx, cancel := context.WithCancel(e.ctx)
 		id.state, id.cancel = cmConnecting, cancel
 		id.background.Go(func() {
+			defer cancel()
 			err := id.connect(ctx, c)
 			id.mu.Lock()
 			defer id.mu.Unlock()
 			switch {
 			case id.gone && err == nil:
-				id.background.Go(c.qp.verbs.Abort)
+				e.wg.Go(c.qp.toError)
 			case err != nil:
 				id.state = cmOver
 				id.tell(failure(err))
@@ -186,35 +187,35 @@ func connErrno(err error) Errno {
 
 // established tells that there is a connection, and waits for its end. The caller
 // holds mu.
-func (id *cmID) established(owned *qp) {
-	owned.own(&connectionOwner{event: func(rnic.Event) bool { return true }}) // watch tells it
-	owned.connected()
-	q := owned.verbs
+func (id *cmID) established(q *qp) {
 	id.state, id.qp = cmConnected, q
+	q.own(&connectionOwner{event: func(rnic.Event) bool { return true }}) // watch tells it
+	q.connected()
 	family := id.local.family()
-	if a := q.LocalAddr(); a != nil {
-		id.local, id.peer = endpointAt(a, family), endpointAt(q.RemoteAddr(), family)
+	if a := q.verbs.LocalAddr(); a != nil {
+		id.local, id.peer = endpointAt(a, family), endpointAt(q.verbs.RemoteAddr(), family)
 	}
 	ev := CMEvent{Type: cmEstablished}
-	if p, some := q.Params(); some {
+	if p, some := q.verbs.Params(); some {
 		ev.ResponderResources, ev.InitiatorDepth = uint32(p.IRD), uint32(p.ORD)
 		if p.Role == mpa.Initiator {
 			ev.setPrivateData(p.PrivateData)
 		}
 	}
 	id.tell(ev)
-	done := q.Done()
-	id.background.Go(func() { id.watch(q, done) })
+	done := q.verbs.Done()
+	id.engine.wg.Go(func() { id.watch(q, done) })
 	if id.disconnect {
 		id.beginDisconnect()
 	}
 }
 
-// watch tells the end of a connection.
-func (id *cmID) watch(q *rnic.QP, done <-chan struct{}) {
-	<-done // when the queue pair is closed at the latest
-	if q.State() == rnic.Idle {
-		q.Abort() // what is posted from now on is flushed, as rdma_cm has it
+// watch tells the end of a connection, which comes when the queue pair is closed
+// at the latest.
+func (id *cmID) watch(q *qp, done <-chan struct{}) {
+	<-done
+	if q.verbs.State() == rnic.Idle {
+		q.toError() // what is posted from now on is flushed, as rdma_cm has it
 	}
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -242,12 +243,30 @@ func (e *Engine) IDDisconnect(h Handle) Errno {
 
 func (id *cmID) beginDisconnect() {
 	id.state = cmDisconnecting
-	q, e := id.qp, id.engine
-	id.background.Go(func() {
-		ctx, cancel := context.WithTimeout(e.ctx, closePatience)
-		defer cancel()
-		if err := q.Disconnect(ctx); err != nil {
-			e.log.printf(logInfo, "%v", err)
-		}
-	})
+	q := id.qp
+	id.engine.wg.Go(func() { q.disconnect(closePatience) })
+}
+
+// disconnect closes the connection of a queue pair gracefully, if it has one, and
+// resets it if that takes longer than patience.
+func (q *qp) disconnect(patience time.Duration) {
+	ctx, cancel := context.WithTimeout(q.engine.ctx, patience)
+	defer cancel()
+	if err := q.verbs.Disconnect(ctx); err != nil {
+		q.engine.log.printf(logDebug, "%v", err)
+	}
+}
+
+// settlePatience is how long a queue pair that is given up may hold up the program.
+const settlePatience = time.Second
+
+// settle closes the connection of a queue pair that is to be given up. To reset it
+// would take away from the peer what is still on its way, though the program
+// has seen it complete: devices of InfiniBand complete what has arrived.
+func (q *qp) settle() {
+	switch q.verbs.State() {
+	case rnic.RTS, rnic.Closing:
+		q.disconnect(settlePatience)
+	default:
+	}
 }

@@ -41,7 +41,18 @@ type cmEvent struct {
 
 // An eventChannel is where ids tell their events.
 type eventChannel struct {
-	queue *eventQueue[cmEvent]
+	queue *eventQueue[cmEvent] // nil: nobody hears them
+}
+
+// nowhere is the channel of ids whose own one is gone.
+var nowhere = new(eventChannel)
+
+// take removes events that nobody has fetched.
+func (ch *eventChannel) take(match func(cmEvent) bool) []cmEvent {
+	if ch.queue == nil {
+		return nil
+	}
+	return ch.queue.take(match)
 }
 
 // EvchCreate makes an event channel, and tells a descriptor that is readable while
@@ -77,18 +88,23 @@ func (e *Engine) EvchNext(evch Handle, out *CMEvent) Errno {
 }
 
 // EvchDestroy gives an event channel up, with the events in it. What its ids would
-// tell from now on is lost.
+// tell from now on is lost, unless they are migrated, and requests are rejected.
 func (e *Engine) EvchDestroy(evch Handle) Errno {
 	ch := e.evchs.remove(evch)
 	if ch == nil {
 		return syscall.EINVAL
 	}
-	requests := ch.queue.take(func(ev cmEvent) bool { return ev.child != nil })
-	err := ch.queue.close()
-	for _, ev := range requests {
+	e.ids.each(func(_ Handle, id *cmID) {
+		id.mu.Lock()
+		defer id.mu.Unlock()
+		if id.channel == ch {
+			id.channel = nowhere
+		}
+	})
+	for _, ev := range ch.take(func(ev cmEvent) bool { return ev.child != nil }) {
 		ev.child.destroy() // nobody will ever see it
 	}
-	return e.fail(err)
+	return e.fail(ch.queue.close())
 }
 
 // fetched fills in what an event says of its id at the time when it is fetched. It
@@ -108,7 +124,7 @@ func (id *cmID) fetched(ev *cmEvent) bool {
 func (id *cmID) tell(ev CMEvent) { id.tellOf(ev, nil) }
 
 func (id *cmID) tellOf(ev CMEvent, child *cmID) {
-	if !id.gone {
+	if !id.gone && id.channel.queue != nil {
 		id.engine.log.printf(logDebug, "id %d: event %d, status %d", id.handle, ev.Type, ev.Status)
 		id.channel.queue.push(cmEvent{id: id, child: child, CMEvent: ev})
 	}

@@ -55,7 +55,7 @@ type cmID struct {
 	pending  int // requests that do
 	request  *rnic.ConnRequest
 
-	qp         *rnic.QP
+	qp         *qp
 	cancel     context.CancelFunc // of what goes on in the background
 	disconnect bool               // as soon as it is connected
 	background sync.WaitGroup
@@ -126,7 +126,7 @@ func (e *Engine) IDMigrate(h, evch Handle) Errno {
 			return ok
 		}
 		id.channel = ch
-		for _, ev := range old.queue.take(func(ev cmEvent) bool { return ev.id == id }) {
+		for _, ev := range old.take(func(ev cmEvent) bool { return ev.id == id }) {
 			if ev.child != nil { // it goes where its request is told
 				ev.child.mu.Lock()
 				ev.child.channel = ch
@@ -155,7 +155,7 @@ func (e *Engine) IDAddrs(h Handle, out *CMAddrs) Errno {
 
 // IDDestroy gives an id up, in whatever state. Its port is free when it returns; a
 // request that has no answer is rejected, and so are those of a listener that
-// nobody has fetched; a connection is reset, unless it is being closed.
+// nobody has fetched; a connection is closed, and reset if that takes too long.
 func (e *Engine) IDDestroy(h Handle) Errno {
 	id := e.ids.get(h)
 	if id == nil || !id.destroy() {
@@ -173,7 +173,7 @@ func (id *cmID) destroy() bool {
 	id.mu.Lock()
 	id.gone = true
 	state := id.state
-	events := id.channel.queue.take(func(ev cmEvent) bool { return ev.id == id || ev.child == id })
+	events := id.channel.take(func(ev cmEvent) bool { return ev.id == id || ev.child == id })
 	if id.fd >= 0 {
 		_ = unix.Close(id.fd) // it was only bound
 		id.fd = -1
@@ -193,10 +193,15 @@ func (id *cmID) destroy() bool {
 		_ = l.Close() // the socket is of no use any more
 	}
 	switch state {
+	case cmConnected:
+		e.wg.Go(func() {
+			q.settle()
+			q.toError()
+		})
+		return true
 	case cmDisconnecting: // in its own time
 		return true
-	case cmConnected:
-		q.Abort()
+	default:
 	}
 	if cancel != nil {
 		cancel()

@@ -64,7 +64,7 @@ func (id *cmID) serve(l *rnic.Listener) {
 func (id *cmID) offer(r *rnic.ConnRequest) bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	if id.gone || id.pending >= id.backlog {
+	if id.gone || id.channel == nowhere || id.pending >= id.backlog {
 		return false
 	}
 	child := id.engine.newID(id.channel)

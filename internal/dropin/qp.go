@@ -122,6 +122,7 @@ func (e *Engine) QPDestroy(h Handle) Errno {
 	if q == nil {
 		return syscall.EINVAL
 	}
+	q.settle()
 	err := q.verbs.Close()
 	e.numbers.release(q.num)
 	q.ctx.forget(q.cookie, isQPEvent)
