@@ -1,0 +1,153 @@
+package rendezvous
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"urnic/rnic"
+)
+
+// An Endpoint is a queue pair that a matchmaker knows. All of its methods are safe
+// for concurrent use, and none of them waits.
+type Endpoint struct {
+	m   *Matchmaker
+	num uint32
+	qp  *rnic.QP
+
+	// Under the matchmaker's mu.
+	held    []*request
+	attempt *attempt // that is under way or was last, or nil
+	closed  bool
+}
+
+// A Peer is whom a program has named when it modified its queue pair to RTR.
+type Peer struct {
+	QPN uint32
+	// Addr is the address that its GID stands for, with the zone of a link-local
+	// one. If it is not valid, the peer is on this host.
+	Addr netip.Addr
+	// From is the address of this side by which the peer knows it, or not valid.
+	From netip.Addr
+	// PSN is the number of the first packet that the program expects.
+	PSN uint32
+	// IRD is how many Reads and atomics of the peer may be outstanding. What this
+	// side may have is what the peer takes.
+	IRD int
+}
+
+// Connect begins to connect the queue pair, which must be idle. When that is over, it
+// calls done in a goroutine of its own: with nil if there is a connection, or an
+// *UnreachableError, or another error if the queue pair can't be connected. It calls
+// it not at all if the attempt is given up before: by Cancel, Close or another
+// Connect.
+//
+// It returns an error if the peer can't be one: a *NumberError, or an *AddrError.
+func (e *Endpoint) Connect(p Peer, done func(error)) error {
+	if p.QPN > maxNumber {
+		return &NumberError{p.QPN}
+	}
+	p.Addr, p.From = p.Addr.Unmap(), p.From.Unmap()
+	if p.Addr.IsUnspecified() || p.Addr.IsMulticast() {
+		return &AddrError{p.Addr}
+	}
+	e.m.mu.Lock()
+	defer e.m.mu.Unlock()
+	if e.closed {
+		return rnic.ErrClosed
+	}
+	a := &attempt{e: e, peer: p, tie: rand.Uint64(), woken: make(chan struct{}, 1), over: make(chan struct{})}
+	a.ctx, a.cancel = context.WithCancelCause(e.m.ctx)
+	before := e.attempt
+	if before != nil {
+		before.cancel(errCancelled)
+	}
+	e.attempt = a
+	e.m.wg.Go(func() {
+		defer close(a.over)
+		if before != nil {
+			<-before.over // the queue pair is free
+		}
+		err := a.run()
+		if a.ctx.Err() != nil {
+			return
+		}
+		a.cancel(nil)
+		e.m.log.Debug("rendezvous", "qp", e.num, "peer", p.QPN, "error", err)
+		done(err)
+	})
+	return nil
+}
+
+// Ready tells what the program says when it modifies the queue pair to RTS: the
+// number of the first packet that it will send, and how long to try once there is
+// something to send; zero stands for no bound.
+func (e *Endpoint) Ready(psn uint32, budget time.Duration) {
+	e.m.mu.Lock()
+	defer e.m.mu.Unlock()
+	if a := e.attempt; a != nil {
+		a.ready, a.psn, a.budget = true, psn&maxNumber, budget
+		a.wake()
+	}
+}
+
+// Cancel gives up what Connect has begun. The queue pair may be used by it for a
+// moment still, and be connected even; an Abort of it afterwards ends that.
+func (e *Endpoint) Cancel() {
+	e.m.mu.Lock()
+	defer e.m.mu.Unlock()
+	if e.attempt != nil {
+		e.attempt.cancel(errCancelled)
+	}
+}
+
+// Close makes the matchmaker forget the queue pair, with the requests for it.
+func (e *Endpoint) Close() {
+	e.m.mu.Lock()
+	if e.attempt != nil {
+		e.attempt.cancel(errCancelled)
+	}
+	e.closed = true
+	if e.m.endpoints[e.num] == e {
+		delete(e.m.endpoints, e.num)
+	}
+	dropped := e.sift(func(*request) bool { return false })
+	e.m.mu.Unlock()
+	for _, r := range dropped {
+		_ = r.Close() // there is nobody to answer it
+	}
+}
+
+// sift keeps of the requests that wait those that f wants, and returns the others.
+// The caller holds the matchmaker's mu.
+func (e *Endpoint) sift(f func(*request) bool) (dropped []*request) {
+	var left []*request
+	for _, r := range e.held {
+		if f(r) {
+			left = append(left, r)
+		} else {
+			dropped = append(dropped, r)
+		}
+	}
+	e.m.held -= len(dropped)
+	e.held = left
+	return dropped
+}
+
+// A NumberError says that a number can't be that of a queue pair here.
+type NumberError struct{ QPN uint32 }
+
+// Error names the number.
+func (e *NumberError) Error() string {
+	return fmt.Sprintf("rendezvous: 0x%x is no number of a queue pair, or of another one already", e.QPN)
+}
+
+// An AddrError says that an address can't be that of one peer.
+type AddrError struct{ Addr netip.Addr }
+
+// Error names the address.
+func (e *AddrError) Error() string {
+	return fmt.Sprintf("rendezvous: GID %v names no host", e.Addr)
+}
