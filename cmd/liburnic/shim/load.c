@@ -30,6 +30,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows 
 static struct urnic_engine table;
 static int failed;            /* why it can't be loaded: an errno, which does not change */
 static pid_t forked;          /* the process is a child that was forked after loading: its pid */
+static const char *loading;   /* the file that is being loaded; its ranges are not known yet */
 static uintptr_t text[2];     /* where the engine's code begins and ends */
 static uintptr_t data[2];     /* and its variables */
 
@@ -120,6 +121,11 @@ static int ranges(struct dl_phdr_info *info, size_t size, void *address)
 
 bool urnic_in_engine(uintptr_t address)
 {
+	const char *path = __atomic_load_n(&loading, __ATOMIC_ACQUIRE);
+	Dl_info in;
+
+	if (path)
+		return dladdr((void *)address, &in) && in.dli_fname && strcmp(in.dli_fname, path) == 0;
 	return text[0] <= address && address < text[1];
 }
 
@@ -155,6 +161,7 @@ static int load(void)
 
 	if (!find(path))
 		return ENOENT;
+	__atomic_store_n(&loading, path, __ATOMIC_RELEASE);
 	so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (!so) {
 		complain("%s", dlerror());
@@ -169,6 +176,7 @@ static int load(void)
 	URNIC_ENGINE(LOOK_UP)
 #undef LOOK_UP
 	dl_iterate_phdr(ranges, *(void **)&table.open);
+	__atomic_store_n(&loading, NULL, __ATOMIC_RELEASE);
 	err = open_engine();
 	if (err)
 		complain("%s can't be used: %s", path, strerror(err));
@@ -189,6 +197,7 @@ static void load_quietly(void)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	urnic_signals_before();
 	failed = load();
+	loading = NULL;
 	urnic_signals_after(!failed);
 	if (!failed)
 		__atomic_store_n(&urnic_live, &table, __ATOMIC_RELEASE);

@@ -13,7 +13,7 @@ struct urnic_engine;
  */
 extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread const struct urnic_engine *urnic_here;
 
-/* load.c: whether an address is in the engine's code. Safe in signal handlers. */
+/* load.c: whether an address is in the engine's code. Safe in signal handlers, but while it is being loaded. */
 bool urnic_in_engine(uintptr_t address);
 
 /*

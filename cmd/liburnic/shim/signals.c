@@ -189,6 +189,7 @@ static int set_tracked(int sig, const struct sigaction *act, struct sigaction *o
 			a = *act;
 			add = is_function(act) && !(act->sa_flags & SA_ONSTACK);
 			a.sa_flags |= add ? SA_ONSTACK : 0;
+			add |= loading && added[sig]; /* the runtime has set what is set */
 		}
 		if (set_kernel(sig, act ? &a : NULL, &before))
 			return -1;
@@ -216,6 +217,8 @@ URNIC_EXPORT int sigaction(int sig, const struct sigaction *act, struct sigactio
 
 	if (sig <= 0 || sig >= NSIG || !is_tracked())
 		return set_kernel(sig, act, old);
+	if (act && is_function(act) && urnic_in_engine((uintptr_t)act->sa_handler))
+		return set_kernel(sig, act, old); /* the runtime calls the C library's sigaction, so us */
 	lock_table(&mask);
 	ret = tracked ? set_tracked(sig, act, old) : set_kernel(sig, act, old);
 	unlock_table(&mask);
