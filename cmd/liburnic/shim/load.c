@@ -23,9 +23,9 @@
 
 extern char **environ;
 
-const struct urnic_engine *urnic_live;
 __thread const struct urnic_engine *urnic_here;
 
+static const struct urnic_engine *live; /* the table, when the engine is open; atomic */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
 static struct urnic_engine table;
 static int failed;            /* why it can't be loaded: an errno, which does not change */
@@ -195,12 +195,13 @@ static void load_quietly(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
+	urnic_altstack_init();
 	urnic_signals_before();
 	failed = load();
 	loading = NULL;
 	urnic_signals_after(!failed);
 	if (!failed)
-		__atomic_store_n(&urnic_live, &table, __ATOMIC_RELEASE);
+		__atomic_store_n(&live, &table, __ATOMIC_RELEASE);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_setcancelstate(cancel, NULL);
 }
@@ -217,6 +218,7 @@ static void enter(const struct urnic_engine *e)
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	snprintf(line, sizeof(line), "thread %d enters", (int)gettid());
 	urnic_here = e;
+	urnic_altstack();
 	e->log(4, line);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
@@ -228,9 +230,9 @@ static const struct urnic_engine *first_call(void)
 	const struct urnic_engine *e;
 
 	pthread_mutex_lock(&lock);
-	if (!forked && !failed && !urnic_live)
+	if (!forked && !failed && !live)
 		load_quietly();
-	e = urnic_live;
+	e = live;
 	if (forked && !told) {
 		told = true;
 		complain("process %d was forked after its parent had used verbs, so it can't use them: "
@@ -248,7 +250,7 @@ const struct urnic_engine *urnic_engine(void)
 
 	if (e)
 		return e;
-	e = __atomic_load_n(&urnic_live, __ATOMIC_ACQUIRE);
+	e = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
 	if (!e)
 		e = first_call();
 	if (e)
@@ -272,9 +274,9 @@ static void after_fork(void)
 /* The child has no engine, if the parent had one. */
 static void in_child(void)
 {
-	bool had = urnic_live;
+	bool had = live;
 
-	urnic_live = urnic_here = NULL;
+	live = urnic_here = NULL;
 	urnic_signals_in_child();
 	pthread_mutex_unlock(&lock);
 	if (had) {

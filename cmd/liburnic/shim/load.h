@@ -1,17 +1,9 @@
-/* What load.c, signals.c and forked.c share. */
+/* What load.c, signals.c, altstack.c and forked.c share. */
 #ifndef URNIC_LOAD_H
 #define URNIC_LOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct urnic_engine;
-
-/*
- * load.c: the engine as this thread knows it: NULL until the thread has entered it, which
- * urnic_engine does, and in a child that was forked after loading.
- */
-extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread const struct urnic_engine *urnic_here;
 
 /* load.c: whether an address is in the engine's code. Safe in signal handlers, but while it is being loaded. */
 bool urnic_in_engine(uintptr_t address);
@@ -26,6 +18,10 @@ void urnic_signals_after(bool loaded);
 void urnic_signals_before_fork(void);
 void urnic_signals_after_fork(void);
 void urnic_signals_in_child(void);
+
+/* altstack.c: gives this thread an alternate signal stack, after init. */
+void urnic_altstack_init(void);
+void urnic_altstack(void);
 
 /* forked.c: closes, in a child, what the engine has open. Its variables are in [low, high). */
 void urnic_close_inherited(uintptr_t low, uintptr_t high);

@@ -43,11 +43,12 @@
  * load.c: urnic_engine loads and opens the engine if need be. It returns NULL with errno
  * set if it cannot be loaded, or in a child that was forked after it was.
  *
- * urnic_live is the same table, or NULL as long as nothing is loaded and in such a child.
- * The data path reads it: who has an object knows that the engine has been loaded.
+ * urnic_live is the same for the data path. A thread finds the table in a variable of its
+ * own, after its first call, which gives the thread what Go code and signals want of it.
  */
 const struct urnic_engine *urnic_engine(void);
-extern __attribute__((visibility("hidden"))) const struct urnic_engine *urnic_live;
+extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread const struct urnic_engine *urnic_here;
+#define urnic_live (urnic_here ? urnic_here : urnic_engine())
 
 /* Sets errno and returns err, for calls that return an errno. */
 static inline int urnic_fail(int err)

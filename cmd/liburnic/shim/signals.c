@@ -165,7 +165,7 @@ static int install(int sig)
 
 	if (a.sa_handler != SIG_IGN) { /* what is ignored stays so in programs that this one executes */
 		a.sa_flags &= ~(int)SA_RESETHAND;
-		a.sa_flags |= SA_SIGINFO | SA_ONSTACK;
+		a.sa_flags |= SA_SIGINFO | SA_ONSTACK | (is_function(&a) ? 0 : SA_RESTART);
 		a.sa_sigaction = dispatch;
 	}
 	return set_kernel(sig, &a, NULL);
