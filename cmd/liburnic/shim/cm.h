@@ -25,8 +25,7 @@ struct cm_id {
 	uint32_t unacked; /* events that were fetched, and not yet acked: under cm_lock */
 	bool sync;        /* calls wait for their event; the channel is the id's own */
 	bool active;      /* it has called rdma_connect */
-	bool established;
-	bool disconnected; /* that event has come: there will be no second */
+	bool established; /* that event has been fetched, and that of its end has not */
 	uint8_t responder_resources, initiator_depth; /* of the request that made the id */
 	struct ibv_sa_path_rec path; /* what route.path_rec points to, in Ethernet mode */
 
@@ -81,12 +80,7 @@ void cm_routed(struct cm_id *id);                       /* the route has been re
 bool cm_iwarp(void);
 struct ibv_pd *cm_default_pd(void);
 
-/*
- * qpn.c: queue pairs by number, for rdma_connect and rdma_accept with a queue pair that
- * the program has made itself. urnic_qpn_add returns 0 or an errno.
- */
-int urnic_qpn_add(struct ibv_qp *qp);
-void urnic_qpn_remove(struct ibv_qp *qp);
-uint32_t urnic_qpn_handle(uint32_t qpn); /* 0: there is none */
+/* qpn.c: the handle of the queue pair of a number, which the program has made itself; 0: there is none. */
+uint32_t urnic_qpn_handle(uint32_t qpn);
 
 #endif

@@ -118,8 +118,8 @@ URNIC_EXPORT int rdma_disconnect(struct rdma_cm_id *id)
 
 	if (!engine)
 		return -1;
-	if (i->sync && i->disconnected)
-		return urnic_minus(EINVAL); /* the event that it would wait for has been */
+	if (i->sync && !i->established)
+		return urnic_minus(EINVAL); /* the event that it would wait for has been, or does not come */
 	err = engine->id_disconnect(i->handle);
 	return err ? urnic_minus(err) : cm_complete(i);
 }

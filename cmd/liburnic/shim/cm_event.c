@@ -143,7 +143,6 @@ static int deliver(const struct urnic_engine *engine, const struct urnic_cm_even
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		id->established = false;
-		id->disconnected = true;
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
