@@ -1,0 +1,109 @@
+//go:build dropin
+
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// modes are the ways to give a program our library, as variables of its environment.
+func modes(lib string) map[string]string {
+	return map[string]string{
+		"interpose": "LD_PRELOAD=" + filepath.Join(lib, "liburnic.so"),
+		"replace":   "LD_LIBRARY_PATH=" + filepath.Join(lib, "replace"),
+	}
+}
+
+// Each C program in tests/ is about one kind of object, and ends with status 0 if all
+// is as it should be. The test of one is TestPrograms/NAME/MODE.
+func TestPrograms(t *testing.T) {
+	lib, paths := libraries(t), programs(t)
+	for _, name := range slices.Sorted(maps.Keys(paths)) {
+		t.Run(name, func(t *testing.T) {
+			for mode, variable := range modes(lib) {
+				t.Run(mode, func(t *testing.T) {
+					t.Parallel()
+					start(t, paths[name], variable)
+				})
+			}
+		})
+	}
+}
+
+// start runs a program with a bare environment and wants success.
+func start(t *testing.T, path string, env ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"),
+		"ASAN_OPTIONS=detect_leaks=1",
+		"UBSAN_OPTIONS=print_stacktrace=1",
+		"URNIC_LOG=" + os.Getenv("URNIC_LOG"),
+	}, env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%s: %v\n%s", filepath.Base(path), err, tail(out.String(), 80))
+	}
+}
+
+// tail returns the last n lines of a text.
+func tail(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// Together the programs call every function that the library exports, by the version
+// that it has there.
+func TestProgramsCallAllThatIsExported(t *testing.T) {
+	exported := symbols(t, "--defined-only", filepath.Join(libraries(t), "liburnic.so"))
+	if len(exported) < 150 {
+		t.Fatalf("nm shows only %d exported symbols", len(exported))
+	}
+	called := map[string]bool{}
+	for _, path := range programs(t) {
+		for s := range symbols(t, "", path) {
+			called[s] = true
+			name, _, _ := strings.Cut(s, "@")
+			called[name] = true
+		}
+	}
+	for _, s := range slices.Sorted(maps.Keys(exported)) {
+		if !called[s] {
+			t.Errorf("no program in tests/ calls %s", s)
+		}
+	}
+}
+
+// symbols returns what a dynamic symbol table has: NAME@VERSION, or NAME if there is
+// no version. The names of versions themselves are left out.
+func symbols(t *testing.T, which, path string) map[string]bool {
+	t.Helper()
+	args := slices.DeleteFunc([]string{"-D", which, path}, func(s string) bool { return s == "" })
+	out, err := exec.Command("nm", args...).Output()
+	if err != nil {
+		t.Fatalf("nm %s: %v", strings.Join(args, " "), err)
+	}
+	found := map[string]bool{}
+	for _, line := range regexp.MustCompile(`(?m) [TWUiBDR] (\S+)$`).FindAllStringSubmatch(string(out), -1) {
+		found[strings.Replace(line[1], "@@", "@", 1)] = true
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s has no dynamic symbols", path)
+	}
+	return found
+}
