@@ -38,7 +38,8 @@ type QPAttr struct {
 
 // PairMark is what the last four octets of Immediate Data say that belongs to the
 // Send behind it.
-const PairMark = "Send"
+// As a number it is higher than any length of a message that programs use.
+const PairMark = "\xffSnd"
 
 // A QP is a queue pair: one end of an RDMA connection. All of its methods are
 // safe for concurrent use.

@@ -36,6 +36,7 @@ type Engine struct {
 	ids      table[cmID]
 
 	numbers qpNumbers
+	granted sync.Map // STag of a region (uint32): its enum ibv_access_flags
 	ofCQ    sync.Map // *rnic.CQ: *completionQueue
 	ofSRQ   sync.Map // *rnic.SRQ: *sharedQueue
 
@@ -55,7 +56,7 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 	}
 	e := &Engine{settings: s, log: &logger{level: s.log, w: log}}
 	cfg := rnic.Config{
-		Name: deviceName, Limits: limits(), MPA: e.mpa, Logger: e.log.slog(),
+		Name: deviceName, Limits: limits(), JudgeLate: true, MPA: e.mpa, Logger: e.log.slog(),
 	}
 	if s.pcap != "" {
 		f, err := os.Create(s.pcap)

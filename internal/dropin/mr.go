@@ -34,14 +34,16 @@ func (e *Engine) MRReg(pd Handle, r *Region) Errno {
 	if number != ok {
 		return number
 	}
-	m := &region{pd: p, is: *r}
+	m := &region{pd: p}
 	m.verbs.Store(verbs)
+	e.granted.Store(uint32(verbs.STag()), r.Access)
 	h := e.regions.add(m)
 	if h == 0 {
 		_ = verbs.Close() // nobody has used it
 		return syscall.ENOMEM
 	}
 	r.MR, r.STag = uint32(h), uint32(verbs.STag())
+	m.is = *r
 	return ok
 }
 
@@ -125,10 +127,12 @@ func (e *Engine) MRRereg(mr Handle, flags uint32, pd Handle, r *Region) Errno {
 		_ = verbs.Close() // nobody has used it
 		return e.fail(err)
 	}
+	e.granted.Delete(uint32(m.verbs.Load().STag()))
+	e.granted.Store(uint32(verbs.STag()), is.Access)
 	m.pd, m.is = p, is
 	m.verbs.Store(verbs)
-	is.MR, is.STag = uint32(mr), uint32(verbs.STag())
-	*r = is
+	m.is.MR, m.is.STag = uint32(mr), uint32(verbs.STag())
+	*r = m.is
 	return ok
 }
 
@@ -148,6 +152,7 @@ func (e *Engine) MRDereg(mr Handle) Errno {
 		return e.fail(err)
 	}
 	m.gone = true
+	e.granted.Delete(m.is.STag)
 	e.regions.remove(mr)
 	return ok
 }

@@ -3,7 +3,6 @@
 package dropin
 
 import (
-	"encoding/binary"
 	"errors"
 	"syscall"
 	"unsafe"
@@ -41,7 +40,7 @@ func (e *Engine) CQPoll(cq Handle, n int32, wcs *WC) int32 {
 // opcodes are those of completions of the send queue.
 var opcodes = [...]uint32{
 	rnic.OpSend: wcSend, rnic.OpSendInvalidate: wcSend, rnic.OpWrite: wcWrite, rnic.OpWriteImmediate: wcWrite,
-	rnic.OpRead: wcRead, rnic.OpReadInvalidate: wcRead, rnic.OpImmediate: wcSend,
+	rnic.OpRead: wcRead, rnic.OpReadInvalidate: wcRead, rnic.OpImmediate: wcSend, rnic.OpSendImmediate: wcSend,
 	rnic.OpFetchAdd: wcFetchAdd, rnic.OpCmpSwap: wcCmpSwap, rnic.OpLocalInvalidate: wcLocalInv,
 	rnic.OpFastRegister: wcBindMW, rnic.OpBindWindow: wcBindMW, rnic.OpRecv: wcRecv, rnic.OpRecvImmediate: wcRecvImm,
 }
@@ -58,7 +57,11 @@ func (e *Engine) complete(wc *rnic.WC, out *WC) bool {
 	case wc.Status != rnic.StatusSuccess:
 		q.describe(wc, out)
 	case wc.Op == rnic.OpRecvImmediate:
-		out.Flags, out.Imm = wcWithImm, binary.NativeEndian.Uint32(wc.Immediate[:])
+		out.Flags = wcWithImm
+		out.Imm, out.ByteLen = ofImmediate(&wc.Immediate)
+	case wc.Paired:
+		out.Flags = wcWithImm
+		out.Imm, _ = ofImmediate(&wc.Immediate)
 	case wc.Invalidated != 0:
 		out.Flags, out.Imm = wcWithInv, uint32(wc.Invalidated)
 	}
@@ -83,6 +86,8 @@ func (q *qp) describe(wc *rnic.WC, out *WC) {
 		out.Status = wcLocalProtect
 	case rnic.StatusInvalidateFailed, rnic.StatusRegisterFailed, rnic.StatusBindFailed:
 		out.Status = wcBind
+	case rnic.StatusLocalLength:
+		out.Status = wcLocalLength
 	case rnic.StatusNoReadResources:
 		out.Status = wcLocalOperation
 	case rnic.StatusRemoteTermination:

@@ -14,7 +14,7 @@ import (
 // A recvBatch is where lists of receives are made what package rnic takes.
 type recvBatch struct {
 	mu  sync.Mutex
-	wrs [postBatch]rnic.RecvWR
+	wrs []rnic.RecvWR // as many as were needed so far, up to postBatch
 }
 
 // postBatch is how many requests are posted at a time.
@@ -33,6 +33,9 @@ func (b *recvBatch) post(wr *RecvWR, bad **RecvWR, f func(...rnic.RecvWR) error)
 			if err != nil {
 				refused = err
 				break
+			}
+			if n == len(b.wrs) {
+				b.wrs = append(b.wrs, rnic.RecvWR{})
 			}
 			b.wrs[n] = rnic.RecvWR{ID: wr.ID, SGL: sgl}
 			n++

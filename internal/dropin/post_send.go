@@ -3,13 +3,11 @@
 package dropin
 
 import (
-	"encoding/binary"
 	"errors"
 	"sync"
 	"syscall"
 	"unsafe"
 
-	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/stag"
 )
@@ -19,10 +17,14 @@ type sendBatch struct {
 	signalAll bool
 
 	mu     sync.Mutex
-	wrs    [postBatch]rnic.SendWR
-	from   [postBatch]*SendWR // which request of the program each is of
-	inline []byte             // the inline data of those
+	wrs    []rnic.SendWR // as many as were needed so far, up to postBatch
+	from   []*SendWR     // which request of the program each is of
+	inline []byte        // the inline data of those
 }
+
+// inlineBatch is how many octets of inline data are posted at a time, if requests
+// have less.
+const inlineBatch = 1 << 12
 
 var (
 	errOpcode   = errors.New("unknown opcode")
@@ -49,15 +51,14 @@ func (e *Engine) QPPostSend(h Handle, wr *SendWR, bad **SendWR) Errno {
 		n := 0
 		var refused error
 		b.inline = b.inline[:0]
-		for ; wr != nil && n < postBatch; wr = wr.Next {
-			if refused = q.translate(wr, n); refused != nil {
+		for ; wr != nil && b.room(n, wr, int(q.init.MaxInline)); wr = wr.Next {
+			var made int
+			if made, refused = q.translate(wr, n); refused != nil {
 				break
 			}
-			b.from[n] = wr
-			n++
-			if wr.Flags&sendInline != 0 && wr.Next != nil && cap(b.inline)-len(b.inline) < int(q.init.MaxInline) {
-				wr = wr.Next // it must not grow: those before point into it
-				break
+			for range made {
+				b.from[n] = wr
+				n++
 			}
 		}
 		if n > 0 {
@@ -71,15 +72,43 @@ func (e *Engine) QPPostSend(h Handle, wr *SendWR, bad **SendWR) Errno {
 		}
 		if refused != nil {
 			*bad = wr
-			e.log.printf(logInfo, "post send: QP 0x%x: request %d: %v", q.num, wr.ID, refused)
-			return errno(refused)
+			return e.refuse(errno(refused), "post send: QP 0x%x: request %d: %v", q.num, wr.ID, refused)
 		}
 	}
 	return ok
 }
 
-// translate makes the request at place i of what the program wants.
-func (q *qp) translate(wr *SendWR, i int) error {
+// room reports whether one more request fits behind n others, and makes room.
+func (b *sendBatch) room(n int, wr *SendWR, inline int) bool {
+	need := 1
+	switch {
+	case wr.Opcode == wrRead && wr.NumSGE > 1 && wr.NumSGE <= rnic.MaxSGE:
+		need = int(wr.NumSGE)
+	case wr.Flags&sendInline == 0:
+	case b.inline == nil:
+		b.inline = make([]byte, 0, max(inline, inlineBatch))
+	case cap(b.inline)-len(b.inline) < inline: // what was copied before must stay where it is
+		return false
+	}
+	if n+need > postBatch {
+		return false
+	}
+	if n+need > len(b.wrs) {
+		b.grow(max(2*len(b.wrs), n+need))
+	}
+	return true
+}
+
+// grow makes place for n requests, or postBatch.
+func (b *sendBatch) grow(n int) {
+	n = min(n, postBatch)
+	b.wrs = append(b.wrs, make([]rnic.SendWR, n-len(b.wrs))...)
+	b.from = append(b.from, make([]*SendWR, n-len(b.from))...)
+}
+
+// translate makes the requests from place i on of what the program wants, and
+// returns how many.
+func (q *qp) translate(wr *SendWR, i int) (made int, err error) {
 	b := &q.send
 	t := &b.wrs[i]
 	*t = rnic.SendWR{ID: wr.ID}
@@ -89,52 +118,96 @@ func (q *qp) translate(wr *SendWR, i int) error {
 	if wr.Flags&sendFence != 0 {
 		t.Flags |= rnic.FlagReadFence
 	}
-	inline := false // whether it may be
 	switch wr.Opcode {
-	case wrSend, wrSendInv:
-		t.Op, inline = rnic.OpSend, true
-		if wr.Opcode == wrSendInv {
-			t.Op, t.Invalidate = rnic.OpSendInvalidate, stag.STag(wr.Imm)
-		}
-	case wrWrite, wrWriteImm:
-		t.Op, inline = rnic.OpWrite, true
-		if wr.Opcode == wrWriteImm {
-			t.Op, t.Immediate = rnic.OpWriteImmediate, immediate(wr.Imm)
-		}
-		t.Remote = remote(wr)
-	case wrRead:
-		t.Op, t.Remote = rnic.OpRead, remote(wr)
-	case wrCmpSwap, wrFetchAdd:
-		a := &wr.WR
-		t.Remote = rnic.Remote{STag: stag.STag(a.RKey), TO: a.RemoteAddr}
-		if t.Op = rnic.OpFetchAdd; wr.Opcode == wrCmpSwap {
-			t.Op, t.Atomic = rnic.OpCmpSwap, rnic.Atomic{Compare: a.CompareAdd, Swap: a.Swap}
-		} else {
-			t.Atomic.Add = a.CompareAdd
-		}
 	case wrLocalInv:
 		t.Op, t.Invalidate = rnic.OpLocalInvalidate, stag.STag(wr.Imm)
-		return nil
-	default:
-		return errOpcode
-	}
-	if wr.Flags&sendSolicited != 0 && (wr.Opcode == wrSend || wr.Opcode == wrSendInv || wr.Opcode == wrWriteImm) {
-		t.Flags |= rnic.FlagSolicited
+		return 1, nil
+	case wrBindMW:
+		return 1, q.bind(&wr.Bind, t)
 	}
 	sgl, err := sglOf(wr.SGL, wr.NumSGE)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	sends := true // what the SGL names
+	switch wr.Opcode {
+	case wrSend:
+		t.Op = rnic.OpSend
+	case wrSendInv:
+		t.Op, t.Invalidate = rnic.OpSendInvalidate, stag.STag(wr.Imm)
+	case wrSendImm:
+		t.Op, t.Immediate = rnic.OpSendImmediate, immediate(wr.Imm, 0)
+		err = q.engine.beyond(immediateData)
+	case wrWrite:
+		t.Op, t.Remote = rnic.OpWrite, remote(wr)
+	case wrWriteImm:
+		t.Op, t.Remote, t.Immediate = rnic.OpWriteImmediate, remote(wr), immediate(wr.Imm, total(sgl))
+		err = q.engine.beyond(immediateData)
+	case wrRead:
+		sends = false
+		t.Op, t.Remote, t.SGL = rnic.OpRead, remote(wr), sgl
+		err = q.engine.judgeSinks(sgl)
+	case wrCmpSwap, wrFetchAdd:
+		sends = false
+		q.atomic(wr, t)
+		t.SGL = sgl
+		err = q.engine.beyond(atomics)
+	default:
+		return 0, errOpcode
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case wr.Flags&sendInline != 0 && !sends:
+		return 0, errInline
+	case wr.Opcode == wrRead && len(sgl) > 1:
+		return q.split(i), nil
+	case !sends:
+		return 1, nil
+	}
+	if wr.Flags&sendSolicited != 0 && t.Op != rnic.OpWrite {
+		t.Flags |= rnic.FlagSolicited
 	}
 	if wr.Flags&sendInline == 0 {
 		t.SGL = sgl
-		return nil
-	}
-	if !inline {
-		return errInline
+		return 1, nil
 	}
 	t.Flags |= rnic.FlagInline
 	t.Inline, err = b.gather(sgl, int(q.init.MaxInline))
-	return err
+	return 1, err
+}
+
+// atomic makes the request of an atomic operation.
+func (q *qp) atomic(wr *SendWR, t *rnic.SendWR) {
+	a := &wr.WR
+	t.Remote = rnic.Remote{STag: stag.STag(a.RKey), TO: a.RemoteAddr}
+	if t.Op = rnic.OpFetchAdd; wr.Opcode == wrFetchAdd {
+		t.Atomic.Add = a.CompareAdd
+		return
+	}
+	t.Op, t.Atomic = rnic.OpCmpSwap, rnic.Atomic{Compare: a.CompareAdd, Swap: a.Swap}
+}
+
+// split makes of the Read at place i, which has several sinks, one Read for each,
+// as RDMAP has one sink (RFC 5040 §4.4). The last one completes; if another one
+// fails, it completes in place of it. It returns how many there are.
+func (q *qp) split(i int) int {
+	all := q.send.wrs[i:]
+	whole := all[0]
+	to := whole.Remote.TO
+	for k := range whole.SGL {
+		t := &all[k]
+		*t = whole
+		t.SGL, t.Remote.TO = whole.SGL[k:k+1], to
+		to += uint64(t.SGL[0].Length)
+		if k < len(whole.SGL)-1 {
+			t.Flags |= rnic.FlagUnsignaled
+		}
+		if k > 0 {
+			t.Flags &^= rnic.FlagReadFence
+		}
+	}
+	return len(whole.SGL)
 }
 
 // gather copies inline data, of which limit octets are taken.
@@ -159,10 +232,10 @@ func remote(wr *SendWR) rnic.Remote {
 	return rnic.Remote{STag: stag.STag(r.RKey), TO: r.RemoteAddr}
 }
 
-// immediate returns the eight octets of Immediate Data (RFC 7306 §6.1) for the four
-// that the ABI has: those are the first, in the order in which the program has
-// them, and zeros follow.
-func immediate(imm uint32) (d [rdmap.ImmediateLen]byte) {
-	binary.NativeEndian.PutUint32(d[:], imm)
-	return d
+// total returns the octets of an SGL, as far as 32 bits can tell.
+func total(sgl []rnic.SGE) (n uint32) {
+	for i := range sgl {
+		n += sgl[i].Length
+	}
+	return n
 }

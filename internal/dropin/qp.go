@@ -66,7 +66,7 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 	if q.num = e.numbers.reserve(); q.num == 0 {
 		return e.refuse(syscall.ENOMEM, "create QP: a process has at most %d", maxQPs)
 	}
-	attr.Num = q.num
+	attr.Num, attr.PairImmediate = q.num, true
 	verbs, err := p.verbs.CreateQP(attr)
 	if err != nil {
 		e.numbers.release(q.num)
@@ -86,7 +86,6 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 	init.QP, init.QPN = q.handle, q.num
 	q.init = *init
 	q.send.signalAll = init.SignalAll != 0
-	q.send.inline = make([]byte, 0, got.MaxInline)
 	e.numbers.set(q.num, q)
 	return ok
 }
@@ -123,6 +122,7 @@ func (e *Engine) QPDestroy(h Handle) Errno {
 		return syscall.EINVAL
 	}
 	q.settle()
+	q.verbs.Forget() // its completions are gone with it
 	err := q.verbs.Close()
 	e.numbers.release(q.num)
 	q.ctx.forget(q.cookie, isQPEvent)

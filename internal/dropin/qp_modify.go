@@ -133,6 +133,7 @@ func (q *qp) current() uint32 {
 // reset brings the queue pair to state RESET: its connection is reset, its requests
 // and completions are gone.
 func (q *qp) reset() Errno {
+	q.verbs.Forget()
 	q.verbs.Abort()
 	if err := q.verbs.Reset(); err != nil {
 		return q.engine.fail(err)
