@@ -14,7 +14,12 @@ import (
 	"urnic/internal/leakcheck"
 )
 
-func TestMain(m *testing.M) { leakcheck.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	leakcheck.Main(m)
+}
 
 // urnic runs the command as a user would.
 func urnic(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, stderr string) {
@@ -155,7 +160,7 @@ func TestWrongUsageIsToldInOneLine(t *testing.T) {
 }
 
 func TestHelpHasExamples(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"demo", "--help"}, {"devinfo", "--help"}, {"rping", "--help"}, {"dissect", "--help"}, {"version", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"demo", "--help"}, {"devinfo", "--help"}, {"rping", "--help"}, {"dissect", "--help"}, {"run", "--help"}, {"version", "--help"}} {
 		status, out, _ := urnic(t, nil, args...)
 		if status != 0 || !strings.Contains(out, "Examples:\n  urnic ") {
 			t.Errorf("%v: status %d\n%s", args, status, out)

@@ -43,6 +43,10 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 	for _, command := range commands {
 		command, behind := strings.CutSuffix(command, " &")
 		args := strings.Fields(command)
+		if args[0] == "run" {
+			readmeRun(t, args)
+			continue
+		}
 		if args[0] == "perf" || args[0] == "conform" {
 			background = append(background, readmeService(t, args, behind, ports)...)
 			continue
@@ -78,6 +82,18 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 			t.Errorf("urnic %s & does not end", strings.Join(p.args, " "))
 		}
 	}
+}
+
+// readmeRun checks the flags of an urnic run. What it runs needs programs that are not
+// ours: with the build tag dropin, a test of package main in cmd/liburnic runs it.
+func readmeRun(t *testing.T, args []string) {
+	t.Helper()
+	end := slices.Index(args, "--")
+	if end < 0 || end == len(args)-1 {
+		t.Errorf("urnic %s: no program after --", strings.Join(args, " "))
+		return
+	}
+	ok(t, slices.Concat(args[:end], []string{"--lib", libraries(t), "--print-env"})...)
 }
 
 // readmeService runs a command of urnic perf or conform, whose server listens until

@@ -26,6 +26,7 @@ kernel module and no privileges.`,
   urnic dissect capture.pcap
   urnic dissect --summary --json capture.pcap
   urnic conform serve
+  urnic run -- rping -s
   urnic version`,
 		Args:          noArgs,
 		SilenceErrors: true, // run prints them
@@ -40,6 +41,7 @@ kernel module and no privileges.`,
 		newPerfCommand(),
 		newDissectCommand(),
 		newConformCommand(),
+		newRunCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -77,15 +77,20 @@ func again() (status int, err error) {
 
 // install builds urnic and the libraries, and copies them.
 func install(dir string) error {
-	make := exec.Command("make", "-s", "build", "liburnic")
+	make := exec.Command("make", "-s", "liburnic")
 	make.Dir = project
 	if out, err := make.CombinedOutput(); err != nil {
-		return fmt.Errorf("make build liburnic: %w\n%s", err, out)
+		return fmt.Errorf("make liburnic: %w\n%s", err, out)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	return os.CopyFS(dir, os.DirFS(filepath.Join(project, "bin")))
+	for _, from := range []string{"bin", "lib"} {
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join(project, from))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A mode is how a program gets our libraries.
@@ -112,7 +117,7 @@ func (m mode) run(flags, program string) []string {
 func (m mode) runArgs(flags string, program ...string) []string {
 	line := []string{filepath.Join(installed, "urnic"), "run"}
 	if m == replace {
-		line = append(line, "--replace")
+		line = append(line, "--mode", "replace")
 	}
 	line = append(append(line, strings.Fields(flags)...), "--")
 	return append(line, program...)

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The files of the drop-in library, and the directory of those that stand in for the
+// distribution's.
+const (
+	shimFile   = "liburnic.so"
+	engineFile = "liburnic-engine.so"
+	replaceDir = "replace"
+)
+
+// The ways in which a program gets the drop-in library.
+const (
+	interpose = "interpose"
+	replace   = "replace"
+)
+
+// runOptions are the flags of urnic run.
+type runOptions struct {
+	mode, transport, log, pcap, lib string
+	strict, printEnv                bool
+}
+
+func newRunCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] [--] PROGRAM [ARGUMENTS]",
+		Short: "Run a program written for libibverbs and librdmacm on urnic",
+		Long: `Run executes an unmodified program for RDMA hardware, which then finds one device,
+urnic0, and speaks iWARP over TCP. It sets environment variables and executes the program
+in its own place: process ID, standard streams and exit status are the program's.
+
+In mode interpose the library is preloaded over the distribution's libibverbs and librdmacm
+(LD_PRELOAD). In mode replace it stands in for them (LD_LIBRARY_PATH), for machines without
+rdma-core, and for programs that open libibverbs themselves while they run.
+
+The libraries are those in --lib, or in $URNIC_LIB, or beside urnic, or in ../lib or
+../lib/urnic from there. docs/drop-in.md tells more: settings, containers, limits.`,
+		Example: `  urnic run -- rping -s &
+  urnic run -- rping -c -a 127.0.0.1 -C 10 -v
+  urnic run --mode replace --strict --log warning -- ib_write_bw -R 127.0.0.1
+  urnic run --pcap 'traffic-%p.pcapng' -- ibv_rc_pingpong
+  eval "$(urnic run --print-env)"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.printEnv && len(args) > 0:
+				return fmt.Errorf("--print-env executes nothing: leave %q out", args[0])
+			case !o.printEnv && len(args) == 0:
+				return errors.New("no program to run: urnic run [flags] -- PROGRAM [ARGUMENTS]; see `urnic run --help`")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := o.libraries()
+			if err != nil {
+				return err
+			}
+			env, err := o.environment(dir, os.Environ())
+			if err != nil {
+				return err
+			}
+			if o.printEnv {
+				return printEnv(cmd.OutOrStdout(), env, os.Environ())
+			}
+			return execute(args, env)
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // what follows the program is the program's
+	f.StringVar(&o.mode, "mode", interpose, "`MODE` in which the program gets the library: interpose or replace")
+	f.BoolVar(&o.strict, "strict", false, "refuse what iWARP hardware would refuse (URNIC_STRICT)")
+	f.StringVar(&o.transport, "transport", "", "`TRANSPORT` that the device says to have: iwarp or ethernet (URNIC_TRANSPORT)")
+	f.StringVar(&o.log, "log", "", "`LEVEL` of what is told on standard error: error, warning, info or debug (URNIC_LOG)")
+	f.StringVar(&o.pcap, "pcap", "", "record the traffic into `FILE`; %p in it becomes the process ID (URNIC_PCAP)")
+	f.StringVar(&o.lib, "lib", "", "`DIRECTORY` of the libraries (URNIC_LIB)")
+	f.BoolVar(&o.printEnv, "print-env", false, "print the variables for a shell, and run nothing")
+	return cmd
+}
+
+// libraries returns the absolute path of the directory of the drop-in library.
+func (o *runOptions) libraries() (string, error) {
+	if err := o.check(); err != nil {
+		return "", err
+	}
+	var candidates []string
+	given, from := o.lib, "--lib"
+	if given == "" {
+		given, from = os.Getenv("URNIC_LIB"), "URNIC_LIB"
+	}
+	if given != "" {
+		candidates = []string{given}
+	} else {
+		self, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("the place of urnic is not known: name the directory of %s by --lib: %w", shimFile, err)
+		}
+		if real, err := filepath.EvalSymlinks(self); err == nil {
+			self = real
+		}
+		bin := filepath.Dir(self)
+		candidates = []string{bin, filepath.Join(bin, "..", "lib"), filepath.Join(bin, "..", "lib", "urnic")}
+	}
+	need := []string{shimFile, engineFile}
+	if o.mode == replace {
+		need = append(need, filepath.Join(replaceDir, "libibverbs.so.1"), filepath.Join(replaceDir, "librdmacm.so.1"))
+	}
+	for _, dir := range candidates {
+		missing := slices.DeleteFunc(slices.Clone(need), func(name string) bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err == nil
+		})
+		switch {
+		case len(missing) == 0:
+			return filepath.Abs(dir)
+		case given != "" || len(missing) < len(need):
+			if given != "" {
+				dir += " (" + from + ")"
+			}
+			return "", fmt.Errorf("no %s in %s: build it by `make liburnic`", strings.Join(missing, ", "), dir)
+		}
+	}
+	return "", fmt.Errorf("no %s in %s: build it by `make liburnic`, or name its directory by --lib", shimFile, strings.Join(candidates, ", "))
+}
+
+// check returns an error if a flag has none of its values.
+func (o *runOptions) check() error {
+	for _, f := range []struct {
+		name, value string
+		values      []string
+	}{
+		{"mode", o.mode, []string{interpose, replace}},
+		{"transport", o.transport, []string{"", "iwarp", "ethernet"}},
+		{"log", o.log, []string{"", "error", "warning", "info", "debug"}},
+	} {
+		if !slices.Contains(f.values, f.value) {
+			return fmt.Errorf("--%s %q: give %s", f.name, f.value, strings.TrimPrefix(strings.Join(f.values, ", "), ", "))
+		}
+	}
+	return nil
+}
+
+// environment returns what the program's environment is, made of urnic's own: what is
+// preloaded already stays, below our library, unless it is one of ours from an outer run.
+func (o *runOptions) environment(dir string, outer []string) ([]string, error) {
+	env := slices.Clone(outer)
+	preload, path := shimFile, replaceDir
+	for _, v := range []struct {
+		name, separators string
+		ours             func(string) bool
+		add              string
+	}{
+		{"LD_PRELOAD", " :", func(s string) bool { return filepath.Base(s) == preload }, filepath.Join(dir, shimFile)},
+		{"LD_LIBRARY_PATH", ":;", func(s string) bool { return isReplaceDir(s, path) }, filepath.Join(dir, replaceDir)},
+	} {
+		before, there := lookup(env, v.name)
+		list := strings.FieldsFunc(before, func(r rune) bool { return strings.ContainsRune(v.separators, r) })
+		list = slices.DeleteFunc(list, v.ours)
+		if (v.name == "LD_PRELOAD") == (o.mode == interpose) {
+			if strings.ContainsAny(v.add, v.separators) {
+				return nil, fmt.Errorf("%s can't name %s, for a character in it: install urnic elsewhere", v.name, v.add)
+			}
+			list = slices.Insert(list, 0, v.add)
+		}
+		if there || len(list) > 0 {
+			env = set(env, v.name, strings.Join(list, ":"))
+		}
+	}
+	if o.pcap != "" {
+		file, err := filepath.Abs(o.pcap) // the program may go elsewhere
+		if err != nil {
+			return nil, err
+		}
+		env = set(env, "URNIC_PCAP", file)
+	}
+	if o.strict {
+		env = set(env, "URNIC_STRICT", "1")
+	}
+	if o.transport != "" {
+		env = set(env, "URNIC_TRANSPORT", o.transport)
+	}
+	if o.log != "" {
+		env = set(env, "URNIC_LOG", o.log)
+	}
+	return env, nil
+}
+
+// isReplaceDir tells whether a directory is one of ours, with libraries that stand in for
+// the distribution's.
+func isReplaceDir(dir, name string) bool {
+	if filepath.Base(dir) != name {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(filepath.Dir(dir), engineFile))
+	return err == nil
+}
+
+// lookup returns a variable of an environment.
+func lookup(env []string, name string) (string, bool) {
+	for _, v := range env {
+		if value, is := strings.CutPrefix(v, name+"="); is {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// set sets a variable of an environment; one that is empty goes.
+func set(env []string, name, value string) []string {
+	env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	if value == "" {
+		return env
+	}
+	return append(env, name+"="+value)
+}
+
+// printEnv prints the variables that differ, for a shell to evaluate.
+func printEnv(w io.Writer, env, outer []string) error {
+	for _, v := range outer {
+		name, _, _ := strings.Cut(v, "=")
+		if _, there := lookup(env, name); !there {
+			if _, err := fmt.Fprintf(w, "unset %s\n", name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, v := range env {
+		if slices.Contains(outer, v) {
+			continue
+		}
+		name, value, _ := strings.Cut(v, "=")
+		if _, err := fmt.Fprintf(w, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns the path of a program, as a shell would find it.
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil || errors.Is(err, exec.ErrDot):
+		return path, nil
+	case errors.Is(err, os.ErrPermission):
+		return "", fmt.Errorf("%s can't be executed: %w", name, os.ErrPermission)
+	case strings.Contains(name, "/"):
+		return "", fmt.Errorf("there is no program %s", name)
+	}
+	return "", fmt.Errorf("there is no program %s in $PATH", name)
+}

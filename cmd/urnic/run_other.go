@@ -1,0 +1,17 @@
+//go:build !linux
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// execute says that there is nothing to execute a program with.
+func execute(args, _ []string) error {
+	path, err := find(args[0])
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s can't run on urnic: the library is for Linux, and this is %s", path, runtime.GOOS)
+}
