@@ -1,6 +1,7 @@
 /*
  * Waiting for descriptors, and the asynchronous events of a context.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,6 +24,14 @@ static bool restarts(void)
 			return false;
 	}
 	return true;
+}
+
+void urnic_make_blocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
 int urnic_wait(int fd)

@@ -21,7 +21,7 @@ static int next_poll(struct ibv_cq_ex *cq)
 	int n;
 
 	if (!e)
-		return EIO;
+		return errno;
 	n = e->cq_poll(cq->handle, 1, (struct urnic_wc *)&c->wc);
 	if (n < 0)
 		return -n;

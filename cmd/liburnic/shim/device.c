@@ -129,7 +129,7 @@ static void attributes(const struct urnic_device *d, struct ibv_device_attr *a)
 	a->max_qp_init_rd_atom = (int)d->max_rd_atomic;
 	a->max_res_rd_atom = (int)(d->max_qp < INT32_MAX / (d->max_rd_atomic + 1) ? d->max_qp * d->max_rd_atomic
 										   : INT32_MAX);
-	/* RFC 7306 §5: atomic to other such operations of this device. */
+	/* RFC 7306 §5.3: atomic to other such operations of this device. */
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->max_mw = (int)d->max_mw;
 	a->max_srq = (int)d->max_srq;

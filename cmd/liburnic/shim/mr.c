@@ -1,6 +1,7 @@
 /*
  * Memory regions.
  */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

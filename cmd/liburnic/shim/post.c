@@ -1,8 +1,6 @@
 /*
  * The data path: what programs call through the table of the context, at once handed to the
- * engine. Only reliable connections come here, for there are no other queue pairs.
- *
- * In a child of fork there is no engine: EIO.
+ * engine. In a child of fork there is none: urnic_engine has then set errno.
  */
 #include "shim.h"
 
@@ -15,7 +13,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		bad_wr = &bad;
 	if (!e) {
 		*bad_wr = wr;
-		return EIO;
+		return errno;
 	}
 	return e->qp_post_send(qp->handle, (struct urnic_send_wr *)wr, (struct urnic_send_wr **)bad_wr);
 }
@@ -29,7 +27,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 		bad_wr = &bad;
 	if (!e) {
 		*bad_wr = wr;
-		return EIO;
+		return errno;
 	}
 	return e->qp_post_recv(qp->handle, (struct urnic_recv_wr *)wr, (struct urnic_recv_wr **)bad_wr);
 }
@@ -43,7 +41,7 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 		bad_wr = &bad;
 	if (!e) {
 		*bad_wr = wr;
-		return EIO;
+		return errno;
 	}
 	return e->srq_post_recv(srq->handle, (struct urnic_recv_wr *)wr, (struct urnic_recv_wr **)bad_wr);
 }
@@ -52,14 +50,14 @@ static int poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	const struct urnic_engine *e = urnic_live;
 
-	return e ? e->cq_poll(cq->handle, num_entries, (struct urnic_wc *)wc) : -EIO;
+	return e ? e->cq_poll(cq->handle, num_entries, (struct urnic_wc *)wc) : -errno;
 }
 
 static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	const struct urnic_engine *e = urnic_live;
 
-	return e ? e->cq_arm(cq->handle, solicited_only != 0) : EIO;
+	return e ? e->cq_arm(cq->handle, solicited_only != 0) : errno;
 }
 
 void urnic_set_post_ops(struct verbs_context *v)

@@ -1,5 +1,5 @@
 /*
- * Queue pairs: reliable connections, the only kind that iWARP has (RFC 5040 §1.1).
+ * Queue pairs: reliable connections, the only kind that iWARP has.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -258,7 +258,7 @@ URNIC_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	return 0;
 }
 
-/* Within a message octets may be placed in any order (RFC 5040 §5.5): never. */
+/* Never: who peeks before the completion may find anything (RFC 5040 §5.5). */
 URNIC_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	(void)qp;
