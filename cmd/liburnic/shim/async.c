@@ -1,7 +1,6 @@
 /*
  * Waiting for descriptors, and the asynchronous events of a context.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 /*
  * Memory regions.
  */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

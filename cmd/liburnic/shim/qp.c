@@ -74,6 +74,11 @@ static struct urnic_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->qp.qp_type = init->qp_type;
 	pthread_mutex_init(&qp->qp.mutex, NULL);
 	pthread_cond_init(&qp->qp.cond, NULL);
+	err = urnic_qpn_add(&qp->qp);
+	if (err) {
+		ibv_destroy_qp(&qp->qp);
+		return urnic_null(err);
+	}
 	return qp;
 }
 
@@ -250,6 +255,7 @@ URNIC_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	err = e->qp_destroy(qp->handle);
 	if (err)
 		return urnic_fail(err);
+	urnic_qpn_remove(qp);
 	urnic_await_qp_acks(qp);
 	urnic_qp_unextend(of(qp));
 	pthread_cond_destroy(&qp->cond);

@@ -174,6 +174,10 @@ int urnic_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 int urnic_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t len);
 
+/* qpn.c: queue pairs by number, for rdma_connect. urnic_qpn_add returns 0 or an errno. */
+int urnic_qpn_add(struct ibv_qp *qp);
+void urnic_qpn_remove(struct ibv_qp *qp);
+
 /* td.c: lets go of what a parent domain was made of. */
 void urnic_release_parent(struct urnic_pd *pd);
 

@@ -1,7 +1,6 @@
 /*
  * What programs read of the device in sysfs. It has no files there: these come from memory.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
