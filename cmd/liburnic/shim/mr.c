@@ -16,20 +16,21 @@
 #define REMOTE_WRITERS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* What the engine is told of. */
-#define ENGINE_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | REMOTE_WRITERS | IBV_ACCESS_MW_BIND)
+#define ENGINE_ACCESS                                                                                                  \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | REMOTE_WRITERS | IBV_ACCESS_MW_BIND |        \
+			IBV_ACCESS_ZERO_BASED))
 
-/*
- * What means nothing to an RNIC in user space: it has no page tables of its own to be filled
- * on demand or with huge pages, and programs may ignore what is optional (relaxed ordering).
- */
-#define ANY_ACCESS                                                                                                     \
-	((unsigned int)(ENGINE_ACCESS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |            \
-			IBV_ACCESS_OPTIONAL_RANGE))
+/* What means nothing here: pages are the process's own, and what is optional may be ignored. */
+#define IGNORED_ACCESS ((unsigned int)(IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE))
 
-/* Kernels ask the same of all devices: who is written to from afar must be writable at all. */
-static bool access_ok(unsigned int access)
+/* Returns 0 or an errno: those of the kernel. Who is written to from afar must be writable at all. */
+static int check_access(unsigned int access)
 {
-	return !(access & ~ANY_ACCESS) && (!(access & REMOTE_WRITERS) || (access & IBV_ACCESS_LOCAL_WRITE));
+	if (access & IBV_ACCESS_ON_DEMAND) /* which devices that have it say in odp_caps */
+		return EOPNOTSUPP;
+	if (access & ~(ENGINE_ACCESS | IGNORED_ACCESS))
+		return EINVAL;
+	return (access & REMOTE_WRITERS) && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
 }
 
 /* Says whether all pages of a range are mapped. */
@@ -48,6 +49,14 @@ static bool mapped(char *start, size_t len, size_t page)
 	return true;
 }
 
+/* Says whether the kernel knows the advice: if so, EINVAL means that the access is not allowed. */
+static bool can_populate(size_t page)
+{
+	char here;
+
+	return !madvise((void *)((uintptr_t)&here & ~(page - 1)), page, MADV_POPULATE_READ);
+}
+
 /* Above this, pages are not fetched beforehand: a program may reserve more than it uses. */
 #define POPULATE_MAX ((size_t)256 << 20)
 
@@ -63,7 +72,7 @@ static int touch(void *addr, size_t length, unsigned int access)
 	size_t len;
 	int advice = access & (IBV_ACCESS_LOCAL_WRITE | REMOTE_WRITERS) ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-	if (!length || (access & IBV_ACCESS_ON_DEMAND))
+	if (!length)
 		return 0;
 	if ((uintptr_t)addr + length < length || (uintptr_t)addr + length > UINTPTR_MAX - page)
 		return EINVAL;
@@ -71,7 +80,7 @@ static int touch(void *addr, size_t length, unsigned int access)
 	if (len <= POPULATE_MAX) {
 		if (!madvise((void *)start, len, advice))
 			return 0;
-		if (errno == EFAULT || errno == EHWPOISON)
+		if (errno == EFAULT || errno == EHWPOISON || (errno == EINVAL && can_populate(page)))
 			return EFAULT;
 	}
 	return mapped((char *)start, len, page) ? 0 : EFAULT;
@@ -95,12 +104,14 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	struct ibv_mr *mr;
 	int err;
 
-	if (!pd || !access_ok(access))
+	if (!pd)
 		return urnic_null(EINVAL);
 	e = urnic_engine();
 	if (!e)
 		return NULL;
-	err = touch(addr, length, access);
+	err = check_access(access);
+	if (!err)
+		err = touch(addr, length, access);
 	if (err)
 		return urnic_null(err);
 	mr = calloc(1, sizeof(*mr));
@@ -120,6 +131,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 		.lkey = want.stag,
 		.rkey = want.stag,
 	};
+	urnic_pd_use(pd, 1);
 	return mr;
 }
 
@@ -168,8 +180,11 @@ URNIC_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, v
 	int err;
 
 	if (!mr || !flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) || (translation && (!addr || !length)) ||
-	    (rights && !access_ok((unsigned int)access)) || (domain && !pd))
+	    (domain && !pd))
 		return rereg_fail(EINVAL, IBV_REREG_MR_ERR_INPUT);
+	err = rights ? check_access((unsigned int)access) : 0;
+	if (err)
+		return rereg_fail(err, IBV_REREG_MR_ERR_INPUT);
 	e = urnic_engine();
 	if (!e)
 		return IBV_REREG_MR_ERR_INPUT;
@@ -185,13 +200,16 @@ URNIC_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, v
 		want.access = (unsigned int)access & ENGINE_ACCESS;
 	err = e->mr_rereg(mr->handle, (uint32_t)flags, domain ? pd->handle : 0, &want);
 	if (err)
-		return rereg_fail(err, IBV_REREG_MR_ERR_CMD);
+		return rereg_fail(err, IBV_REREG_MR_ERR_INPUT); /* the engine has left it as it was */
 	if (translation) {
 		mr->addr = addr;
 		mr->length = length;
 	}
-	if (domain)
+	if (domain) {
+		urnic_pd_use(pd, 1);
+		urnic_pd_use(mr->pd, -1);
 		mr->pd = pd;
+	}
 	mr->lkey = want.stag;
 	mr->rkey = want.stag;
 	return 0;
@@ -210,6 +228,7 @@ URNIC_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 	err = e->mr_dereg(mr->handle);
 	if (err)
 		return urnic_fail(err);
+	urnic_pd_use(mr->pd, -1);
 	free(mr);
 	return 0;
 }

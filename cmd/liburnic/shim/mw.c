@@ -26,6 +26,7 @@ static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		free(mw);
 		return urnic_null(err);
 	}
+	urnic_pd_use(pd, 1);
 	return mw;
 }
 
@@ -64,6 +65,7 @@ static int dealloc_mw(struct ibv_mw *mw)
 	err = e->mw_free(mw->handle);
 	if (err)
 		return urnic_fail(err);
+	urnic_pd_use(mw->pd, -1);
 	free(mw);
 	return 0;
 }

@@ -5,6 +5,14 @@
 
 #include "shim.h"
 
+/* The engine counts as well, but does not know of parent domains. */
+void urnic_pd_use(struct ibv_pd *pd, int change)
+{
+	struct urnic_pd *p = urnic_container(pd, struct urnic_pd, pd);
+
+	__atomic_add_fetch(&p->uses, (uint32_t)change, __ATOMIC_ACQ_REL);
+}
+
 URNIC_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	const struct urnic_engine *e;

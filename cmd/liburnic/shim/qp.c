@@ -74,6 +74,7 @@ static struct urnic_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->qp.qp_type = init->qp_type;
 	pthread_mutex_init(&qp->qp.mutex, NULL);
 	pthread_cond_init(&qp->qp.cond, NULL);
+	urnic_pd_use(pd, 1);
 	err = urnic_qpn_add(&qp->qp);
 	if (err) {
 		ibv_destroy_qp(&qp->qp);
@@ -187,6 +188,13 @@ static struct ibv_qp_attr from_engine(const struct urnic_qp_attr *a)
 	return to;
 }
 
+/* There is one port, with one P_Key. */
+static bool one_port(const struct ibv_qp_attr *attr, int mask)
+{
+	return (!(mask & IBV_QP_PORT) || attr->port_num == 1) && (!(mask & IBV_QP_PKEY_INDEX) || !attr->pkey_index) &&
+	       (!(mask & IBV_QP_AV) || attr->ah_attr.port_num == 1);
+}
+
 URNIC_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
 	const struct urnic_engine *e;
@@ -195,8 +203,8 @@ URNIC_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
 
 	if (!qp || !attr)
 		return urnic_fail(EINVAL);
-	if (attr_mask & IBV_QP_RATE_LIMIT)
-		return urnic_fail(EOPNOTSUPP);
+	if (!one_port(attr, attr_mask))
+		return urnic_fail(EINVAL);
 	e = urnic_engine();
 	if (!e)
 		return errno;
@@ -257,6 +265,7 @@ URNIC_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 		return urnic_fail(err);
 	urnic_qpn_remove(qp);
 	urnic_await_qp_acks(qp);
+	urnic_pd_use(qp->pd, -1);
 	urnic_qp_unextend(of(qp));
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);

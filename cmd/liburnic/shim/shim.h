@@ -111,7 +111,7 @@ struct urnic_pd {
 	struct ibv_pd pd;
 	struct urnic_pd *parent; /* NULL: it is no parent domain */
 	struct urnic_td *td;
-	uint32_t uses; /* parent domains made of it; atomic */
+	uint32_t uses; /* objects of it, and parent domains made of it; atomic */
 };
 
 struct urnic_td {
@@ -177,6 +177,9 @@ int urnic_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 /* qpn.c: queue pairs by number, for rdma_connect. urnic_qpn_add returns 0 or an errno. */
 int urnic_qpn_add(struct ibv_qp *qp);
 void urnic_qpn_remove(struct ibv_qp *qp);
+
+/* pd.c: counts an object that is of pd, or is so no longer. */
+void urnic_pd_use(struct ibv_pd *pd, int change);
 
 /* td.c: lets go of what a parent domain was made of. */
 void urnic_release_parent(struct urnic_pd *pd);

@@ -39,6 +39,7 @@ URNIC_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_in
 	srq->srq.pd = pd;
 	pthread_mutex_init(&srq->srq.mutex, NULL);
 	pthread_cond_init(&srq->srq.cond, NULL);
+	urnic_pd_use(pd, 1);
 	return &srq->srq;
 }
 
@@ -113,6 +114,7 @@ URNIC_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	if (err)
 		return urnic_fail(err);
 	urnic_await_srq_acks(srq);
+	urnic_pd_use(srq->pd, -1);
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
 	free(of(srq));

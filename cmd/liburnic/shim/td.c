@@ -48,7 +48,7 @@ static struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ib
 	pd->pd.context = context;
 	pd->pd.handle = attr->pd->handle;
 	pd->parent = parent;
-	__atomic_add_fetch(&parent->uses, 1, __ATOMIC_ACQ_REL);
+	urnic_pd_use(attr->pd, 1);
 	if (attr->td) {
 		pd->td = urnic_container(attr->td, struct urnic_td, td);
 		__atomic_add_fetch(&pd->td->uses, 1, __ATOMIC_ACQ_REL);
@@ -58,7 +58,7 @@ static struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ib
 
 void urnic_release_parent(struct urnic_pd *pd)
 {
-	__atomic_sub_fetch(&pd->parent->uses, 1, __ATOMIC_ACQ_REL);
+	urnic_pd_use(&pd->parent->pd, -1);
 	if (pd->td)
 		__atomic_sub_fetch(&pd->td->uses, 1, __ATOMIC_ACQ_REL);
 }
