@@ -29,9 +29,10 @@ type qp struct {
 	failure atomic.Uint32
 	owner   atomic.Pointer[connectionOwner]
 
-	mu   sync.Mutex // of what follows
-	attr QPAttr     // what the program has set
-	last bool       // it has been told of the last receive that it takes from an SRQ
+	mu      sync.Mutex // of what follows
+	attr    QPAttr     // what the program has set
+	last    bool       // it has been told of the last receive that it takes from an SRQ
+	managed bool       // the connection manager has made its connection
 
 	state atomic.Uint32 // enum ibv_qp_state; written under mu
 }

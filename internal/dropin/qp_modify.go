@@ -35,7 +35,7 @@ func (q *qp) isReset() bool { return q.state.Load() == qpsReset }
 func (q *qp) connected() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.state.Load() != qpsErr {
+	if q.managed = true; q.state.Load() != qpsErr {
 		q.setState(qpsRTS)
 	}
 }
@@ -79,6 +79,9 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 	next := was
 	if mask&qpState != 0 {
 		next = attr.State
+	}
+	if q.managed && was == qpsRTS && (next == qpsInit || next == qpsRTR) {
+		next = qpsRTS // by the attributes of rdma_init_qp_attr, which a program uses when it hears of the connection
 	}
 	if !allowed(was, next) {
 		q.mu.Unlock()
@@ -141,7 +144,7 @@ func (q *qp) reset() Errno {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failure.Store(0)
-	q.attr, q.last = QPAttr{}, false
+	q.attr, q.last, q.managed = QPAttr{}, false, false
 	q.setState(qpsReset)
 	return ok
 }
