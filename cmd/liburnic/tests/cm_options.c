@@ -79,7 +79,7 @@ static void step(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state sta
 
 /*
  * A program that makes its queue pairs by ibv_create_qp and has rdma_cm connect them, by
- * their number; the side that connects says rdma_establish when it is ready.
+ * their number.
  */
 static void own_queue_pairs(void)
 {
@@ -91,6 +91,7 @@ static void own_queue_pairs(void)
 	struct sockaddr_in any = loopback(0);
 	struct rdma_cm_event *event;
 	struct end ea = {0}, eb = {0};
+	bool establish;
 
 	CHECK(a = rdma_create_event_channel());
 	CHECK(b = rdma_create_event_channel());
@@ -120,11 +121,16 @@ static void own_queue_pairs(void)
 	step(request, eb.qp, IBV_QPS_RTS);
 	param.qp_num = eb.qp->qp_num;
 	OK(rdma_accept(request, &param));
-	event = cm_event(a, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	wait_readable(a->fd);
+	OK(rdma_get_cm_event(a, &event));
+	EQ(event->status, 0);
+	establish = event->event == RDMA_CM_EVENT_CONNECT_RESPONSE; /* InfiniBand's way; iWARP needs no third message */
+	CHECK(establish || event->event == RDMA_CM_EVENT_ESTABLISHED);
 	OK(rdma_ack_cm_event(event));
 	step(id, ea.qp, IBV_QPS_RTR);
 	step(id, ea.qp, IBV_QPS_RTS);
-	OK(rdma_establish(id));
+	if (establish)
+		OK(rdma_establish(id));
 	cm_take(b, RDMA_CM_EVENT_ESTABLISHED);
 	post(&ea, .opcode = IBV_WR_SEND, .wr_id = 2, .length = 8);
 	for (int i = 0; i < 2; i++) {
