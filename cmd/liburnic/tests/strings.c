@@ -94,7 +94,6 @@ static void marshalling(void)
 		octets[i] = (uint8_t)(i + 1);
 	memset(&qp, 0, sizeof(qp));
 	ibv_copy_qp_attr_from_kern(&qp, &kqp);
-	EQ(qp.qp_state, kqp.qp_state);
 	EQ(qp.cur_qp_state, kqp.cur_qp_state);
 	EQ(qp.path_mtu, kqp.path_mtu);
 	EQ(qp.path_mig_state, kqp.path_mig_state);
