@@ -40,6 +40,12 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// What a program asks for in strings.c, the distribution's libraries do too. So it is
+// not only our opinion.
+func TestDistributionPassesStrings(t *testing.T) {
+	start(t, programs(t)["strings"])
+}
+
 // start runs a program with a bare environment and wants success.
 func start(t *testing.T, path string, env ...string) {
 	t.Helper()
