@@ -21,9 +21,12 @@ type intake struct {
 	n     int               // octets in buf, an FPDU beginning at its front
 	stash []byte            // takes their place while there is no buf
 
-	fresh bool   // octets have come that nobody has looked at, see Await
-	order uint64 // of the next ULPDU
-	err   error  // after which nothing is passed on any more
+	fresh bool                    // octets have come that nobody has looked at, see Await
+	gate  func(ulpdu []byte) bool // or nil, see SetGate
+	held  []byte                  // the ULPDU that it holds back, or nil
+	rest  []byte                  // what follows in buf, which stays as it is meanwhile
+	order uint64                  // of the next ULPDU
+	err   error                   // after which nothing is passed on any more
 
 	get   func() []byte // made once, so that nothing is allocated per read
 	unget func()
@@ -62,19 +65,28 @@ func (in *intake) release() {
 
 // drop forgets what has arrived, and gives the buffer back.
 func (in *intake) drop() {
-	in.stash = nil
+	in.stash, in.held, in.rest = nil, nil, nil
 	in.release()
 }
 
 // ErrInterrupted says that Interrupt was called.
 var ErrInterrupted = errors.New("mpa: the wait was interrupted")
 
+// ErrHeld says that a ULPDU is held back: see SetGate.
+var ErrHeld = errors.New("mpa: a ULPDU is held back")
+
+// SetGate has the receiver ask gate before it passes a ULPDU on. If gate says no,
+// the ULPDU and all that follow stay where they are, so that TCP slows the peer
+// down, and the next call of Receive or TryReceive asks again. It is to be called
+// before the first of these.
+func (c *Conn) SetGate(gate func(ulpdu []byte) bool) { c.in.gate = gate }
+
 // Receive waits until FPDUs have arrived and passes the ULPDU of each to place,
 // with its number in the sender's order from 0. The ULPDU is place's only until
 // place returns.
 //
 // It returns after at least one ULPDU, with ErrInterrupted after a call of
-// Interrupt, or with another error, after which it never passes another one
+// Interrupt, with ErrHeld if a ULPDU is held back, or with another error, after which it never passes another one
 // (RFC 5044 §8): an *Error with CodeCRC or CodeMarker, which leaves the
 // connection open for a Terminate, or one with CodeConnectionLost. The latter
 // wraps io.EOF if the peer has ended its half gracefully (§7.2).
@@ -90,6 +102,9 @@ func (c *Conn) Receive(place func(ulpdu []byte, order uint64)) error {
 		}
 		if c.pass(place) {
 			return in.err
+		}
+		if in.held != nil {
+			return ErrHeld
 		}
 	}
 	return in.err
@@ -113,8 +128,12 @@ func (c *Conn) TryReceive(place func(ulpdu []byte, order uint64)) (bool, error) 
 }
 
 // Await waits until something has come for Receive or TryReceive, if only an
-// error. It returns ErrInterrupted after a call of Interrupt.
+// error. It returns ErrInterrupted after a call of Interrupt, and ErrHeld if a
+// ULPDU is held back.
 func (c *Conn) Await() error {
+	if c.in.held != nil {
+		return ErrHeld
+	}
 	if c.in.fresh || c.in.err != nil {
 		return nil
 	}
@@ -196,11 +215,26 @@ func (c *Conn) read(wait bool) error {
 // the front. It stops when the connection is closed, even by place.
 func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 	in := &c.in
-	b := in.buf[:in.n]
+	b, held := in.buf[:in.n], in.held
+	if held != nil {
+		b = in.rest
+	}
 	for {
 		if c.over.Load() {
+			in.held, in.rest = nil, nil
 			c.stop(b, 0)
 			return c.failure(net.ErrClosed)
+		}
+		if held != nil {
+			if !in.gate(held) {
+				in.fresh = true
+				return nil
+			}
+			in.held, in.rest = nil, nil
+			place(held, in.order)
+			in.order++
+			held = nil
+			continue
 		}
 		total := 0
 		if c.recorder != nil {
@@ -218,6 +252,10 @@ func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 		}
 		b = b[n:]
 		c.open()
+		if in.gate != nil && !in.gate(ulpdu) {
+			in.held, in.rest, in.fresh = ulpdu, b, true
+			return nil
+		}
 		place(ulpdu, in.order)
 		in.order++
 	}
@@ -249,6 +287,10 @@ func (c *Conn) Discard() error {
 	in.err, in.fresh = errDiscarding, false
 	c.enter()
 	defer c.leave()
+	if in.held != nil { // it has been recorded
+		in.n = copy(in.buf[:], in.rest)
+		in.held, in.rest = nil, nil
+	}
 	for {
 		switch {
 		case c.recorder == nil:

@@ -149,7 +149,10 @@ func (c *Conn) recordWriteError(err error) {
 // recordRest records what of the buffer nobody was passed, and drops it.
 func (c *Conn) recordRest() {
 	b := c.in.stash
-	if c.in.buf != nil {
+	switch {
+	case c.in.held != nil:
+		b = c.in.rest
+	case c.in.buf != nil:
 		b = c.in.buf[:c.in.n]
 	}
 	if b = b[c.recordWhole(b):]; len(b) > 0 {

@@ -1,6 +1,7 @@
 package rdmap
 
 import (
+	"encoding/binary"
 	"errors"
 	"sync/atomic"
 
@@ -144,6 +145,17 @@ func asError(err error) error {
 		return &Error{Code: TermCode(e.TermWord()), Clause: e.Clause, Err: err}
 	}
 	return err
+}
+
+// TakesReceive reports whether a segment, as the LLP has it, wants a receive of
+// the ULP: whether it belongs to a Send or to Immediate Data, and is not the
+// ready-to-receive indication. It is the receiver's.
+func (s *Stream) TakesReceive(segment []byte) bool {
+	const control, qn = 1, 6
+	if len(segment) < ddp.UntaggedHeaderLen || ddp.Control(segment[0]).Tagged() || binary.BigEndian.Uint32(segment[qn:]) != QueueSend {
+		return false
+	}
+	return s.intake.expectRTR == 0 || Control(segment[control]).Opcode() != OpSend
 }
 
 // Discard drops what the peer still sends, until it ends the stream.

@@ -56,6 +56,7 @@ type link struct {
 
 	// The receiver's.
 	rx            receiving
+	starve        starving
 	peerTerminate *rdmap.Terminate
 	answered      uint32 // Reads and atomics whose responses are in
 
@@ -140,6 +141,10 @@ func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*li
 		l.transmit(true)
 	}
 	l.rx.resume = make(chan struct{}, 1)
+	if q.attr.RecvWait > 0 {
+		l.starve.food = make(chan struct{}, 1)
+		conn.SetGate(l.mayPlace)
+	}
 	if conn.Polls() {
 		q.recvCQ.attach(l)
 		q.sendCQ.attach(l)

@@ -53,6 +53,10 @@ type receiving struct {
 func (l *link) receive() {
 	for {
 		err := l.rdmap.Receive()
+		if errors.Is(err, mpa.ErrHeld) {
+			l.waitForReceive()
+			continue
+		}
 		if errors.Is(err, mpa.ErrInterrupted) {
 			l.letGo()
 			if !l.rx.judged {
@@ -175,7 +179,8 @@ func (l *link) step() (some bool) {
 }
 
 // await waits until there is something for step, or the wait is interrupted, as
-// it is when the context ends.
+// it is when the context ends, or is for the goroutine: a message waits for a
+// receive.
 func (l *link) await(ctx context.Context) error {
 	l.rx.bind(ctx, l.conn)
 	select {
@@ -183,7 +188,12 @@ func (l *link) await(ctx context.Context) error {
 		return context.Cause(ctx)
 	default:
 	}
-	return l.conn.Await()
+	err := l.conn.Await()
+	if errors.Is(err, mpa.ErrHeld) {
+		l.rx.needed.Store(true)
+		return mpa.ErrInterrupted
+	}
+	return err
 }
 
 // drop gives the role up: to the goroutine if it is needed, and else to whoever
@@ -247,6 +257,7 @@ func (l *link) giveBack() {
 func (l *link) ends() {
 	l.rx.ending.Store(true)
 	l.giveBack()
+	l.feed()
 }
 
 // watchOver makes sure that somebody looks whether the driver comes back.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"urnic/mpa"
 	"urnic/pd"
@@ -34,6 +35,11 @@ type QPAttr struct {
 	// Num is the number of the queue pair. 0 lets the device choose one; who
 	// chooses, keeps them apart.
 	Num uint32
+
+	// RecvWait is how long a message waits for a receive, if there is none: the
+	// stream stands still meanwhile, as InfiniBand's does by its RNR NAKs, for
+	// programs that rely on that. 0 ends the stream at once (RFC 5041 §7.1).
+	RecvWait time.Duration
 }
 
 // PairMark is what the last four octets of Immediate Data say that belongs to the
@@ -136,6 +142,9 @@ func (a *QPAttr) check(p *PD) error {
 		if r.v < 0 || r.v > r.limit {
 			return fmt.Errorf("%s %d: say 0 to %d", r.name, r.v, r.limit)
 		}
+	}
+	if a.RecvWait < 0 {
+		return fmt.Errorf("RecvWait %v: say how long to wait, or 0", a.RecvWait)
 	}
 	for _, c := range []*CQ{a.SendCQ, a.RecvCQ} {
 		switch {

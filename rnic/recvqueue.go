@@ -49,6 +49,11 @@ func (q *QP) PostRecv(wrs ...RecvWR) error {
 		return q.fail(op, err)
 	}
 	defer q.flushLate()
+	defer func() {
+		if q.link != nil {
+			q.link.feed()
+		}
+	}()
 	q.rq.mu.Lock()
 	defer q.rq.mu.Unlock()
 	defer q.rq.lease.End()

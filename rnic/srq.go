@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"urnic/pd"
@@ -35,6 +36,7 @@ type SRQ struct {
 	limit  int
 	users  int
 	closed bool
+	hungry []*link // whose messages wait for a receive
 
 	closing sync.Mutex // held by Close
 }
@@ -167,6 +169,7 @@ func (s *SRQ) PostRecv(wrs ...RecvWR) error {
 	if s.closed {
 		return s.fail("post receive", ErrClosed)
 	}
+	defer s.feed()
 	defer s.lease.End()
 	scope := stag.Scope{Domain: s.pd.domain}
 	for i := range wrs {
@@ -198,6 +201,27 @@ func (s *SRQ) ArmLimit(n int) error {
 	s.mu.Unlock()
 	s.report(due)
 	return nil
+}
+
+// starves notes that a message of a link waits for a receive.
+func (s *SRQ) starves(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.hungry, l) {
+		s.hungry = append(s.hungry, l)
+	}
+}
+
+// feed wakes those who wait for a receive. The caller holds mu.
+func (s *SRQ) feed() {
+	if s.queue.n == 0 {
+		return
+	}
+	for i, l := range s.hungry {
+		l.feed()
+		s.hungry[i] = nil
+	}
+	s.hungry = s.hungry[:0]
 }
 
 // limitDue tells once that fewer receives are left than the limit. The caller

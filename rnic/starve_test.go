@@ -1,0 +1,160 @@
+package rnic_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"urnic/ddp"
+	"urnic/mpa"
+	"urnic/rdmap"
+	"urnic/rnic"
+	"urnic/rnic/rnictest"
+)
+
+// patient makes two queue pairs, B's with messages that wait for receives.
+func patient(t *testing.T, p *rnictest.Pair, attr rnic.QPAttr) (a, b *rnic.QP) {
+	t.Helper()
+	if attr.RecvWait == 0 {
+		attr.RecvWait = time.Hour
+	}
+	attr.RecvCQ = p.B.RecvCQ
+	a, b = labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{SendCQ: p.A.SendCQ}), labOf(t, p.B).qp(p.B.PD, attr)
+	p.Link(t, a, b)
+	return a, b
+}
+
+// starvingSizes are of messages of one segment and of several.
+var starvingSizes = []int{16, 100_000, 0, 300_000, 16}
+
+// sendStarving sends messages for which B has no receive.
+func sendStarving(t *testing.T, p *rnictest.Pair, a *rnic.QP) (want [][]byte) {
+	t.Helper()
+	for i, n := range starvingSizes {
+		mem := bytes.Repeat([]byte{byte(i + 1)}, n)
+		want = append(want, mem)
+		wr := rnic.SendWR{ID: uint64(i), Op: rnic.OpSend}
+		if n > 0 {
+			mr := p.A.Register(t, mem, 0)
+			wr.SGL = []rnic.SGE{mr.SGE(0, n)}
+		}
+		postSend(t, a, wr)
+	}
+	synctest.Wait()
+	return want
+}
+
+func TestMessageWaitsForAReceive(t *testing.T) {
+	for _, program := range []string{"away", "polls", "waits"} {
+		for _, shared := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, shared %v", program, shared), func(t *testing.T) {
+				onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+					attr := rnic.QPAttr{}
+					if shared {
+						attr.SRQ = labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
+					}
+					a, b := patient(t, p, attr)
+					if program == "polls" {
+						spin(p.B.RecvCQ)
+					}
+					want := sendStarving(t, p, a)
+					if program == "polls" {
+						spin(p.B.RecvCQ)
+					}
+					for i, data := range want {
+						wantState(t, b, rnic.RTS)
+						wantCompletions(t, p.B.RecvCQ)
+						var w *waitingProgram
+						if program == "waits" {
+							w = waits(t.Context(), p.B.RecvCQ)
+							synctest.Wait()
+						}
+						mem := make([]byte, len(data)+1)
+						mr := p.B.Register(t, mem, rnic.LocalWrite)
+						wr := rnic.RecvWR{ID: uint64(i), SGL: []rnic.SGE{mr.SGE(0, len(mem))}}
+						if shared {
+							fill(t, attr.SRQ, wr)
+						} else if err := b.PostRecv(wr); err != nil {
+							t.Fatal(err)
+						}
+						if w != nil {
+							w.want(t, uint64(i))
+						} else {
+							rnictest.Want(t, p.B.RecvCQ, uint64(i))
+						}
+						if !bytes.Equal(mem[:len(data)], data) {
+							t.Errorf("message %d arrived changed", i)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestMessageWaitsForAReceiveOnlySoLong(t *testing.T) {
+	for _, program := range []string{"away", "waits"} {
+		t.Run(program, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+				const wait = 3 * time.Second
+				a, b := patient(t, p, rnic.QPAttr{RecvWait: wait})
+				if program == "waits" {
+					waits(t.Context(), p.B.RecvCQ)
+					synctest.Wait()
+				}
+				sendStarving(t, p, a)
+				time.Sleep(wait - time.Millisecond)
+				wantState(t, b, rnic.RTS)
+				time.Sleep(10 * time.Millisecond)
+				wantState(t, b, rnic.Error)
+				var e *rdmap.Error
+				if !errors.As(b.Err(), &e) || e.Code != rdmap.TermCode((&ddp.Error{Code: ddp.CodeMSNNoBuffer}).TermWord()) {
+					t.Errorf("the stream ended with %v", b.Err())
+				}
+			})
+		})
+	}
+}
+
+// What ends the stream does not wait until somebody posts a receive.
+func TestStreamEndsWhileAMessageWaits(t *testing.T) {
+	for name, end := range map[string]func(a, b *rnic.QP) error{
+		"close":      func(_, b *rnic.QP) error { return b.Close() },
+		"abort":      func(_, b *rnic.QP) error { b.Abort(); return nil },
+		"disconnect": func(_, b *rnic.QP) error { return b.Disconnect(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+				a, b := patient(t, p, rnic.QPAttr{})
+				sendStarving(t, p, a)
+				_ = end(a, b) // what is not placed makes it an end that is not graceful
+				wantState(t, b, rnic.Error)
+			})
+		})
+	}
+}
+
+// A ready-to-receive indication is not for the program.
+func TestReadyToReceiveWaitsForNoReceive(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		a := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{RecvCQ: p.A.RecvCQ})
+		b := labOf(t, p.B).qp(p.B.PD, rnic.QPAttr{SendCQ: p.B.SendCQ, RecvWait: time.Hour})
+		mem := make([]byte, 8)
+		mr := p.A.Register(t, mem, rnic.LocalWrite)
+		if err := a.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, 8)}}); err != nil {
+			t.Fatal(err)
+		}
+		rtr := rnic.ConnParam{MPA: &mpa.Config{PeerToPeer: true, RTR: mpa.RTRSend}}
+		if err := p.TryLink(a, b, rtr, rtr); err != nil {
+			t.Fatal(err)
+		}
+		postSend(t, b, rnic.SendWR{ID: 2, Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: []byte("at once")})
+		if wc := rnictest.Want(t, p.A.RecvCQ, 1); wc.ByteLen != 7 {
+			t.Errorf("%d octets", wc.ByteLen)
+		}
+	})
+}
