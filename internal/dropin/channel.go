@@ -28,6 +28,9 @@ func (e *Engine) ChannelCreate(ctx Handle) (h Handle, fd int, _ Errno) {
 		return 0, -1, e.fail(err)
 	}
 	if fd, err = verbs.FD(); err == nil {
+		err = syscall.SetNonblock(fd, false) // that is for the program to set
+	}
+	if err == nil {
 		if h = e.channels.add(&channel{ctx: c, verbs: verbs}); h != 0 {
 			return h, fd, ok
 		}
