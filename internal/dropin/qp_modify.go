@@ -93,6 +93,7 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 	}
 	switch {
 	case next == qpsErr:
+		q.setState(next)
 		q.mu.Unlock()
 		q.toError()
 		return ok
