@@ -37,6 +37,9 @@ type connSettings struct {
 	param rnic.ConnParam
 }
 
+// isFree reports whether the queue pair has no connection.
+func (c *connSettings) isFree() bool { return c.qp.verbs.State() == rnic.Idle }
+
 func (e *Engine) connParam(p *ConnParam) (c connSettings, _ Errno) {
 	if p == nil {
 		return c, syscall.EINVAL
@@ -78,7 +81,7 @@ func (e *Engine) IDConnect(h Handle, p *ConnParam) Errno {
 		switch {
 		case id.state != cmRouteKnown:
 			return id.refuse("connect")
-		case c.qp.verbs.State() != rnic.Idle:
+		case !c.isFree():
 			return e.refuse(syscall.EINVAL, "connect: QP 0x%x is in state %v", c.qp.num, c.qp.verbs.State())
 		}
 		ctx, cancel := context.WithCancel(e.ctx)

@@ -3,7 +3,6 @@
 package dropin
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"syscall"
@@ -116,15 +115,15 @@ func (e *Engine) IDAccept(h Handle, p *ConnParam) Errno {
 		if id.state != cmAsked {
 			return id.refuse("accept")
 		}
+		if !c.isFree() {
+			return e.refuse(syscall.EINVAL, "accept: QP 0x%x is in state %v", c.qp.num, c.qp.verbs.State())
+		}
 		if err := id.request.Accept(e.ctx, c.qp.verbs, c.param); err != nil {
 			if _, again := errors.AsType[*mpa.ConfigError](err); again {
 				return e.fail(err)
 			}
 			id.request, id.state = nil, cmOver
-			if errors.Is(err, context.Canceled) || errno(err) == syscall.EINVAL && c.qp.verbs.State() == rnic.Idle {
-				return e.refuse(syscall.ECONNRESET, "%v", err)
-			}
-			return e.fail(err)
+			return e.refuse(syscall.ECONNRESET, "%v", err) // nearly always it is the peer that has gone
 		}
 		id.request = nil
 		id.established(c.qp)
