@@ -197,7 +197,8 @@ func TestDestroyOfAListenerRejectsItsRequests(t *testing.T) {
 			listener, where := b.listen(3, "127.0.0.1:0")
 			var ids []Handle
 			ask := func(cookie uint64) {
-				id := a.routed(cookie, where)
+				id := l.port().routed(cookie, where)
+				l.must("migrate", l.IDMigrate(id, a.evch))
 				ids = append(ids, id)
 				l.must("connect", l.IDConnect(id, param(l.qp(l.cq), "")))
 			}
