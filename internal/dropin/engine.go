@@ -37,6 +37,7 @@ type Engine struct {
 
 	numbers qpNumbers
 	granted sync.Map // STag of a region (uint32): its enum ibv_access_flags
+	meeting meeting
 	ofCQ    sync.Map // *rnic.CQ: *completionQueue
 	ofSRQ   sync.Map // *rnic.SRQ: *sharedQueue
 
@@ -90,7 +91,8 @@ func limits() pd.Limits {
 func (e *Engine) Close() error {
 	e.closeIDs()
 	e.cancel()
-	err := e.device.Close()
+	err := e.meeting.close()
+	err = errors.Join(err, e.device.Close())
 	e.wg.Wait()
 	e.contexts.each(func(_ Handle, c *rdmaContext) { err = errors.Join(err, c.async.close()) })
 	if e.record != nil {

@@ -74,13 +74,13 @@ func (q *qp) describe(wc *rnic.WC, out *WC) {
 	switch wc.Status {
 	case rnic.StatusFlushed:
 		out.Status = wcFlushed
-		if wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate {
-			if s := q.failure.Swap(0); s != 0 {
-				out.Status = s
-			}
-		}
 		if cause == nil {
 			cause = q.verbs.Err()
+		}
+		if wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate {
+			if s := q.failure.Swap(0); s != 0 && (!q.met.Load() || isUnexplained(cause)) {
+				out.Status = s
+			}
 		}
 	case rnic.StatusLocalProtection, rnic.StatusBadSTag:
 		out.Status = wcLocalProtect

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"urnic/internal/dropin/rendezvous"
 	"urnic/rnic"
 )
 
@@ -28,6 +29,9 @@ type qp struct {
 	// that of what has ended the connection before it began.
 	failure atomic.Uint32
 	owner   atomic.Pointer[connectionOwner]
+
+	endpoint *rendezvous.Endpoint
+	met      atomic.Bool // it has, or shall have, a connection by rendezvous
 
 	mu      sync.Mutex // of what follows
 	attr    QPAttr     // what the program has set
@@ -64,6 +68,7 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 		return number
 	}
 	q := &qp{engine: e, ctx: p.ctx, pd: p, cookie: init.Cookie}
+	matchmaker := e.matchmaker()
 	if q.num = e.numbers.reserve(); q.num == 0 {
 		return e.refuse(syscall.ENOMEM, "create QP: a process has at most %d", maxQPs)
 	}
@@ -74,7 +79,13 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 		return e.fail(err)
 	}
 	q.verbs = verbs
+	if q.endpoint, err = matchmaker.Endpoint(q.num, verbs); err != nil {
+		_ = verbs.Close() // nobody has used it
+		e.numbers.release(q.num)
+		return e.fail(err)
+	}
 	if q.handle = e.qps.add(q); q.handle == 0 {
+		q.endpoint.Close()
 		_ = verbs.Close() // nobody has used it
 		e.numbers.release(q.num)
 		return syscall.ENOMEM
@@ -122,7 +133,9 @@ func (e *Engine) QPDestroy(h Handle) Errno {
 	if q == nil {
 		return syscall.EINVAL
 	}
+	q.leave()
 	q.settle()
+	q.endpoint.Close()
 	q.verbs.Forget() // its completions are gone with it
 	err := q.verbs.Close()
 	e.numbers.release(q.num)

@@ -95,15 +95,27 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 	case next == qpsErr:
 		q.setState(next)
 		q.mu.Unlock()
+		q.leave()
 		q.toError()
 		return ok
 	case next == qpsReset:
 		q.mu.Unlock()
+		q.leave()
 		return q.reset()
 	}
 	defer q.mu.Unlock()
+	before := q.attr
 	q.attr.set(attr, mask)
+	if was == qpsInit && next == qpsRTR {
+		if bad := q.meet(mask); bad != ok {
+			q.attr = before
+			return bad
+		}
+	}
 	q.setState(next)
+	if was == qpsRTR && next == qpsRTS {
+		q.readyToSend()
+	}
 	return ok
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // An Endpoint is a queue pair that a matchmaker knows. All of its methods are safe
-// for concurrent use, and none of them waits.
+// for concurrent use.
 type Endpoint struct {
 	m   *Matchmaker
 	num uint32
@@ -38,7 +38,8 @@ type Peer struct {
 	IRD int
 }
 
-// Connect begins to connect the queue pair, which must be idle. When that is over, it
+// Connect begins to connect the queue pair, which must be idle, and does not wait.
+// When that is over, it
 // calls done in a goroutine of its own: with nil if there is a connection, or an
 // *UnreachableError, or another error if the queue pair can't be connected. It calls
 // it not at all if the attempt is given up before: by Cancel, Close or another
@@ -93,28 +94,36 @@ func (e *Endpoint) Ready(psn uint32, budget time.Duration) {
 	}
 }
 
-// Cancel gives up what Connect has begun. The queue pair may be used by it for a
-// moment still, and be connected even; an Abort of it afterwards ends that.
+// Cancel gives up what Connect has begun, and waits until it is over: done is not
+// called any more, which must not call Cancel itself. The queue pair may be connected
+// then.
 func (e *Endpoint) Cancel() {
 	e.m.mu.Lock()
-	defer e.m.mu.Unlock()
-	if e.attempt != nil {
-		e.attempt.cancel(errCancelled)
+	a := e.attempt
+	e.m.mu.Unlock()
+	a.stop()
+}
+
+// stop gives the attempt up, if there is one, and waits until it is over.
+func (a *attempt) stop() {
+	if a != nil {
+		a.cancel(errCancelled)
+		<-a.over
 	}
 }
 
-// Close makes the matchmaker forget the queue pair, with the requests for it.
+// Close makes the matchmaker forget the queue pair, with the requests for it, after
+// what Cancel does.
 func (e *Endpoint) Close() {
 	e.m.mu.Lock()
-	if e.attempt != nil {
-		e.attempt.cancel(errCancelled)
-	}
+	a := e.attempt
 	e.closed = true
 	if e.m.endpoints[e.num] == e {
 		delete(e.m.endpoints, e.num)
 	}
 	dropped := e.sift(func(*request) bool { return false })
 	e.m.mu.Unlock()
+	a.stop()
 	for _, r := range dropped {
 		_ = r.Close() // there is nobody to answer it
 	}

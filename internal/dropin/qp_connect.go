@@ -1,0 +1,139 @@
+//go:build linux
+
+package dropin
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"urnic/internal/dropin/rendezvous"
+	"urnic/rdmap"
+)
+
+// A meeting is where queue pairs find peers that their programs name in
+// ibv_modify_qp, without connection management.
+type meeting struct {
+	once sync.Once
+	m    *rendezvous.Matchmaker
+}
+
+// matchmaker returns the process's matchmaker. With the first call, for the first
+// queue pair, it takes a slot: that is in the numbers of all queue pairs.
+func (e *Engine) matchmaker() *rendezvous.Matchmaker {
+	e.meeting.once.Do(func() {
+		e.meeting.m = rendezvous.New(rendezvous.Config{
+			Device: e.device, FirstPort: int(e.settings.port), MPA: e.mpa, Local: e.isLocal, Logger: e.log.slog(),
+		})
+		if err := e.meeting.m.Bind(e.ctx); err != nil {
+			e.log.printf(logWarning, "warning: %v: peers without rdma_cm can't reach this process", err)
+		}
+		e.numbers.slot.Store(e.meeting.m.Slot())
+	})
+	return e.meeting.m
+}
+
+// close gives up all that goes on.
+func (p *meeting) close() error {
+	p.once.Do(func() {}) // from now on, there is nothing to begin
+	if p.m == nil {
+		return nil
+	}
+	return p.m.Close()
+}
+
+// isLocal reports whether an address is one of this host.
+func (e *Engine) isLocal(a netip.Addr) bool {
+	if a.IsLoopback() {
+		return true
+	}
+	for _, g := range e.gids.list() {
+		if netip.AddrFrom16(g.Raw).Unmap() == a {
+			return true
+		}
+	}
+	return false
+}
+
+// meet connects the queue pair with the peer that its program names on the way from
+// INIT to RTR, in the background. Without a peer, the connection is for the
+// connection manager to make. The caller holds mu.
+func (q *qp) meet(mask uint32) Errno {
+	const both = qpAV | qpDestQPN
+	e := q.engine
+	switch {
+	case mask&both == 0:
+		return ok
+	case mask&both != both:
+		return e.refuse(syscall.EINVAL, "modify QP 0x%x to RTR: a peer needs both IBV_QP_AV and IBV_QP_DEST_QPN", q.num)
+	case e.settings.strict:
+		return e.refuse(syscall.EOPNOTSUPP, "modify QP 0x%x to RTR: iWARP hardware is connected by rdma_cm only (RFC 5044 §7)", q.num)
+	}
+	e.log.warnOnce("ibv_modify_qp names the peer of a queue pair: iWARP hardware is connected by rdma_cm only (RFC 5044 §7)")
+	p := rendezvous.Peer{QPN: q.attr.DestQPN, PSN: q.attr.RQPSN & 0xffffff, IRD: int(q.attr.MaxDestReadAtomic)}
+	if q.attr.IsGlobal != 0 {
+		own, some := e.gids.at(q.attr.SGIDIndex)
+		if !some {
+			return e.refuse(syscall.EINVAL, "modify QP 0x%x to RTR: there is no GID %d", q.num, q.attr.SGIDIndex)
+		}
+		p.From, p.Addr = own, netip.AddrFrom16(q.attr.DGID).Unmap()
+		if p.Addr.Is6() && p.Addr.IsLinkLocalUnicast() {
+			p.Addr = p.Addr.WithZone(own.Zone())
+		}
+	}
+	if p.QPN == q.num && (!p.Addr.IsValid() || e.isLocal(p.Addr.WithZone(""))) {
+		return e.refuse(syscall.EOPNOTSUPP, "modify QP 0x%x to RTR: a queue pair can't be its own peer", q.num)
+	}
+	q.met.Store(true)
+	q.failure.Store(wcRetryExceeded) // if the peer does not come, or goes
+	if err := q.endpoint.Connect(p, q.introduced); err != nil {
+		q.met.Store(false)
+		q.failure.Store(0)
+		return e.fail(err)
+	}
+	return ok
+}
+
+// introduced is told what has come of it.
+func (q *qp) introduced(err error) {
+	if err == nil {
+		return
+	}
+	q.engine.log.printf(logWarning, "QP 0x%x: %v", q.num, err)
+	q.failed(wcRetryExceeded)
+	q.tell(eventQPFatal)
+}
+
+// readyToSend tells the peer's side what the program says in RTS. The caller holds
+// mu.
+func (q *qp) readyToSend() {
+	if q.met.Load() {
+		q.endpoint.Ready(q.attr.SQPSN, rendezvous.Budget(q.attr.Timeout, q.attr.RetryCount))
+	}
+}
+
+// leave gives up what meet has begun, or closes the connection that has come of it.
+// What the program has seen complete still gets to the peer. The caller holds no
+// lock.
+func (q *qp) leave() {
+	if q.met.Swap(false) {
+		q.endpoint.Cancel()
+		q.failure.Store(0)
+		q.settle()
+	}
+}
+
+// isUnexplained reports whether a connection has ended without a word that would
+// blame one request: the peer, or the way to it, has gone.
+func isUnexplained(err error) bool {
+	var peer *rdmap.PeerError
+	var ours *rdmap.Error
+	switch {
+	case errors.As(err, &peer):
+		return false
+	case errors.As(err, &ours):
+		return ours.Code == rdmap.CodeStreamCatastrophic // the peer has closed while there was work
+	}
+	return true
+}
