@@ -60,6 +60,11 @@ func (e *Engine) dispatch(event *rnic.Event) {
 // hear is told what has become of a queue pair's connection, which is the end of
 // it. It tells the owner of the connection, then the program.
 func (q *qp) hear(event *rnic.Event) {
+	q.ending.Lock()
+	defer q.ending.Unlock()
+	if s := q.verbs.State(); s == rnic.RTS || s == rnic.Idle && q.verbs.Done() == nil {
+		return // of a connection before a RESET
+	}
 	q.mu.Lock()
 	if q.state.Load() != qpsReset {
 		q.setState(qpsErr)

@@ -33,6 +33,8 @@ type qp struct {
 	endpoint *rendezvous.Endpoint
 	met      atomic.Bool // it has, or shall have, a connection by rendezvous
 
+	ending sync.Mutex // while an event of a connection's end is dealt with; taken before mu
+
 	mu      sync.Mutex // of what follows
 	attr    QPAttr     // what the program has set
 	last    bool       // it has been told of the last receive that it takes from an SRQ

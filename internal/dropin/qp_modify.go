@@ -149,6 +149,8 @@ func (q *qp) current() uint32 {
 // reset brings the queue pair to state RESET: its connection is reset, its requests
 // and completions are gone.
 func (q *qp) reset() Errno {
+	q.ending.Lock()
+	defer q.ending.Unlock()
 	q.verbs.Forget()
 	q.verbs.Abort()
 	if err := q.verbs.Reset(); err != nil {
