@@ -134,14 +134,11 @@ func allowed(from, to uint32) bool {
 
 // current returns the state that the program is to see. The caller holds mu.
 func (q *qp) current() uint32 {
-	s := q.state.Load()
-	switch q.verbs.State() {
-	case rnic.Terminating, rnic.Error, rnic.Closing:
-		if s != qpsReset {
-			q.setState(qpsErr)
-			return qpsErr
-		}
-	default:
+	s, verbs := q.state.Load(), q.verbs.State()
+	over := verbs == rnic.Idle && q.verbs.Done() != nil // the peer has closed the connection
+	if s != qpsReset && (over || verbs == rnic.Terminating || verbs == rnic.Error || verbs == rnic.Closing) {
+		q.setState(qpsErr)
+		return qpsErr
 	}
 	return s
 }
