@@ -23,15 +23,12 @@ build: ## build urnic into bin/
 	@mkdir -p bin
 	$(GO) build -o bin/urnic ./cmd/urnic
 
-# The shim is C, the engine Go. What the engine's runtime would do by signals to threads
-# in C code, it does not: asyncpreemptoff (see cmd/liburnic/shim/signals.c).
 SHIM_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Werror
 SHIM_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-Bsymbolic-functions
 
 .PHONY: liburnic
 liburnic: build lib/liburnic.so lib/replace/libmlx5.so.1 lib/replace/libefa.so.1 ## build the drop-in library into lib/
-	$(GO) build -buildmode=c-shared -ldflags='-X runtime.godebugDefault=asyncpreemptoff=1' -o lib/liburnic-engine.so ./cmd/liburnic
-	@rm -f lib/liburnic-engine.h
+	GO='$(GO)' cmd/liburnic/build lib/liburnic-engine.so
 	@ln -sf ../liburnic.so lib/replace/libibverbs.so.1
 	@ln -sf ../liburnic.so lib/replace/librdmacm.so.1
 
@@ -45,13 +42,11 @@ c-toolchain:
 
 lib/liburnic.so: $(wildcard cmd/liburnic/shim/*.c cmd/liburnic/shim/*.h) cmd/liburnic/engine.h cmd/liburnic/shim/liburnic.map Makefile | c-toolchain
 	$(CC) $(SHIM_CFLAGS) $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) -Wl,-soname,liburnic.so \
-		-Wl,--version-script,cmd/liburnic/shim/liburnic.map -o $@.new $(filter %.c,$^) -ldl -pthread
-	@mv $@.new $@ # programs may be running with the old one
+		-Wl,--version-script,cmd/liburnic/shim/liburnic.map -o $@.$$$$ $(filter %.c,$^) -ldl -pthread && mv $@.$$$$ $@ # the old one may be in use
 
 lib/replace/lib%.so.1: cmd/liburnic/shim/stubs/%.c cmd/liburnic/shim/stubs/%.map Makefile | c-toolchain
 	$(CC) $(SHIM_CFLAGS) -fvisibility=default $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) -Wl,-soname,$(@F) \
-		-Wl,--version-script,cmd/liburnic/shim/stubs/$*.map -o $@.new $<
-	@mv $@.new $@
+		-Wl,--version-script,cmd/liburnic/shim/stubs/$*.map -o $@.$$$$ $< && mv $@.$$$$ $@
 
 .PHONY: install
 install: ## install urnic, and the drop-in library if it is built, below PREFIX (/usr/local)

@@ -196,6 +196,7 @@ static void load_quietly(void)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	urnic_altstack_init();
+	urnic_altstack();
 	urnic_signals_before();
 	failed = load();
 	loading = NULL;

@@ -6,8 +6,8 @@
  * installed with SA_ONSTACK. What a program is told of its handlers does not change.
  *
  * The runtime takes some signals for itself. SIGURG is given back: the engine is built
- * not to need it. The others come to dispatch, which hands them to the runtime if they
- * are its own, and else does what the program has asked for.
+ * not to need it (cmd/liburnic/build). The others come to dispatch, which hands them to
+ * the runtime if they are its own, and else does what the program has asked for.
  */
 #include <dlfcn.h>
 #include <sched.h>
@@ -21,10 +21,7 @@
 #include "shim.h"
 #include "load.h"
 
-/* The runtime leaves this one unblocked in its threads, for musl's sake. */
-#define RUNTIME_RT 34
-
-static const int taken[] = { SIGSEGV, SIGBUS, SIGFPE, SIGPIPE, RUNTIME_RT };
+static const int taken[] = { SIGSEGV, SIGBUS, SIGFPE, SIGPIPE };
 
 static bool lock_bit;                /* held with all signals blocked, so handlers can wait for it */
 static pid_t tracked;                /* the process whose handlers are tracked here; 0: none yet */
@@ -105,18 +102,9 @@ static void by_default(int sig, const siginfo_t *info)
 	struct sigaction none = { .sa_handler = SIG_DFL };
 
 	set_kernel(sig, &none, NULL);
-	if (info->si_code <= 0 || sig == SIGPIPE || sig == RUNTIME_RT)
+	if (info->si_code <= 0 || sig == SIGPIPE)
 		syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), sig);
 	/* Else it is a fault, which comes again. */
-}
-
-/* Gives a signal that a thread of the runtime got back to the process, for the program's threads. */
-static void pass_on(int sig, siginfo_t *info, void *context)
-{
-	ucontext_t *u = context;
-
-	sigaddset(&u->uc_sigmask, sig); /* for good */
-	syscall(SYS_rt_sigqueueinfo, getpid(), sig, info);
 }
 
 /* What the program has set for a taken signal; a handler that is for once is then gone. */
@@ -138,16 +126,10 @@ static void dispatch(int sig, siginfo_t *info, void *context)
 {
 	bool inside = urnic_in_engine(interrupted(context));
 	struct sigaction a;
-	int err = errno;
 
 	if (inside && sig == SIGPIPE)
 		return; /* the engine sees EPIPE */
-	if (inside && sig == RUNTIME_RT && !urnic_here) {
-		pass_on(sig, info, context);
-		errno = err;
-		return;
-	}
-	if (inside && sig != RUNTIME_RT && info->si_code > 0) {
+	if (inside && info->si_code > 0) {
 		to_runtime(sig, info, context);
 		return;
 	}

@@ -1,0 +1,28 @@
+/* What the tests of processes share: traffic, children, and how they end. */
+#ifndef PROCESS_H
+#define PROCESS_H
+
+#include "test.h"
+
+#include <signal.h>
+#include <sys/types.h>
+
+/* traffic has the ends of a pair send each other this many messages, and compares them. */
+void traffic(struct pair *p, int messages);
+
+/* use_verbs connects a pair, has some traffic, and closes it. */
+void use_verbs(void);
+
+/* child runs a function in a child of fork, which ends with its result. */
+pid_t child(int (*run)(void));
+
+/* ends waits for a child and wants it to exit with a status, killed by a signal. */
+void ends_at(const char *file, int line, pid_t pid, int status);
+void killed_at(const char *file, int line, pid_t pid, int sig);
+#define ends(pid, status) ends_at(__FILE__, __LINE__, pid, status)
+#define killed(pid, sig) killed_at(__FILE__, __LINE__, pid, sig)
+
+/* in_status returns the value of a line of /proc/self/status, of a task if that is not NULL. */
+void in_status(const char *task, const char *name, char *value, size_t size);
+
+#endif
