@@ -1,0 +1,168 @@
+/*
+ * Children of fork: one that was forked before the first verb has verbs of its own; one
+ * that was forked later has none, and holds none of its parent's connections open.
+ */
+#include "process.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+
+static struct pair shared;
+static int ready[2];
+
+static int with_own_verbs(void)
+{
+	use_verbs();
+	return 6;
+}
+
+/* What a child finds that was forked after its parent had opened the device. */
+static int without(void)
+{
+	struct ibv_wc wc;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad = NULL;
+	struct ibv_recv_wr recv = {0}, *bad_recv = NULL;
+	struct rdma_cm_id *id;
+	union ibv_gid gid;
+
+	NONE(ibv_open_device(shared.a.context->device), ENODEV);
+	NONE(rdma_create_event_channel(), ENODEV);
+	FAILS(rdma_create_id(shared.a.events, &id, NULL, RDMA_PS_TCP), ENODEV);
+	NONE(ibv_alloc_pd(shared.a.context), ENODEV);
+	NONE(ibv_reg_mr(shared.a.pd, shared.a.memory, 8, 0), ENODEV);
+	NONE(ibv_create_comp_channel(shared.a.context), ENODEV);
+	NONE(ibv_create_cq(shared.a.context, 1, NULL, NULL, 0), ENODEV);
+	CHECK(ibv_query_gid(shared.a.context, 1, 0, &gid) != 0);
+
+	/* What is the parent's fails, and stays the parent's. */
+	CHECK(ibv_poll_cq(shared.a.scq, 1, &wc) < 0);
+	EQ(ibv_post_send(shared.a.qp, &wr, &bad), ENODEV);
+	CHECK(bad == &wr);
+	EQ(ibv_post_recv(shared.a.qp, &recv, &bad_recv), ENODEV);
+	CHECK(ibv_req_notify_cq(shared.a.scq, 0) != 0);
+	CHECK(ibv_destroy_qp(shared.a.qp) != 0);
+	CHECK(ibv_destroy_cq(shared.a.scq) != 0);
+	CHECK(ibv_dereg_mr(shared.a.mr) != 0);
+	CHECK(rdma_disconnect(shared.a.id) != 0);
+	return 7;
+}
+
+/* The child of a child is no better off. */
+static int grandchild(void)
+{
+	ends(child(without), 7);
+	return 8;
+}
+
+static int sockets(void)
+{
+	char path[64], target[64];
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, target, sizeof(target) - 1);
+		if (len <= 0)
+			continue;
+		target[len] = 0;
+		n += strncmp(target, "socket:", 7) == 0;
+	}
+	return n;
+}
+
+/* A child has its own sockets only: it must not make its parent's peers wait. */
+static int counts_sockets(void)
+{
+	return sockets();
+}
+
+/* The one that listens, and whose peer is gone when its process is, whatever children it has. */
+static int listens(void)
+{
+	struct sockaddr_in any = loopback(0);
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *listener, *id;
+	struct rdma_conn_param param = {0};
+	struct rdma_cm_event *event;
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	uint16_t port;
+
+	CHECK(events = rdma_create_event_channel());
+	OK(rdma_create_id(events, &listener, NULL, RDMA_PS_TCP));
+	OK(rdma_bind_addr(listener, (struct sockaddr *)&any));
+	OK(rdma_listen(listener, 1));
+	port = ntohs(rdma_get_src_port(listener));
+	EQ(write(ready[1], &port, sizeof(port)), sizeof(port));
+	event = cm_event(events, RDMA_CM_EVENT_CONNECT_REQUEST);
+	id = event->id;
+	OK(rdma_ack_cm_event(event));
+	OK(rdma_create_qp(id, NULL, &attr));
+	OK(rdma_accept(id, &param));
+	cm_take(events, RDMA_CM_EVENT_ESTABLISHED);
+	cm_take(events, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_qp(id);
+	OK(rdma_destroy_id(id));
+	OK(rdma_destroy_id(listener));
+	rdma_destroy_event_channel(events);
+	return 9;
+}
+
+static int survivor[2];
+
+/* Connects, has a child that outlives it, and ends without a word. */
+static int connects(void)
+{
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct rdma_conn_param param = {0};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	struct sockaddr_in to;
+	uint16_t port;
+	char c;
+
+	EQ(read(ready[0], &port, sizeof(port)), sizeof(port));
+	to = loopback(port);
+	CHECK(events = rdma_create_event_channel());
+	OK(rdma_create_id(events, &id, NULL, RDMA_PS_TCP));
+	OK(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 5000));
+	cm_take(events, RDMA_CM_EVENT_ADDR_RESOLVED);
+	OK(rdma_resolve_route(id, 5000));
+	cm_take(events, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	OK(rdma_create_qp(id, NULL, &attr));
+	OK(rdma_connect(id, &param));
+	cm_take(events, RDMA_CM_EVENT_ESTABLISHED);
+	if (fork() == 0) {
+		close(survivor[1]);
+		_exit(read(survivor[0], &c, 1) == 0 ? 0 : 1); /* until the test ends */
+	}
+	_exit(10);
+}
+
+int main(void)
+{
+	pid_t early, listening, connecting;
+
+	/* Before the first verb: all have their own. */
+	ends(child(with_own_verbs), 6);
+	OK(pipe(ready));
+	OK(pipe(survivor));
+	listening = child(listens);
+	connecting = child(connects);
+	ends(connecting, 10);
+	ends(listening, 9); /* it was told, and connecting's child lives */
+	close(survivor[1]);
+
+	pair_open(&shared, &(struct plan){.how = BY_CM});
+	traffic(&shared, 4);
+	CHECK(sockets() > 2);
+	ends(child(counts_sockets), 0);
+	ends(child(without), 7);
+	ends(child(grandchild), 8);
+	early = child(without);
+	traffic(&shared, 100); /* the parent does not mind */
+	ends(early, 7);
+	pair_close(&shared);
+	return 0;
+}
