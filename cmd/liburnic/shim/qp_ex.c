@@ -224,6 +224,11 @@ static void set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf, const str
 
 	if (!wr)
 		return;
+	if (wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	    wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || (num_buf && !buf_list)) {
+		fail(b, EINVAL); /* nothing is to be sent */
+		return;
+	}
 	data = &b->data[(size_t)(b->n - 1) * b->max_inline];
 	for (size_t i = 0; i < num_buf; i++) {
 		if (buf_list[i].length > b->max_inline - n) {
