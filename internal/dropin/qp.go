@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"urnic/internal/dropin/rendezvous"
 	"urnic/rnic"
@@ -125,8 +126,15 @@ func (e *Engine) qpAttr(p *protectionDomain, init *QPInit) (a rnic.QPAttr, _ Err
 		}
 		a.SRQ = srq.verbs
 	}
+	if !e.settings.strict {
+		a.RecvWait = recvWait
+	}
 	return a, ok
 }
+
+// recvWait is how long a Send waits for a receive: programs written for InfiniBand
+// count on RNR NAKs, mostly without end. Meanwhile nobody sees whether the peer lives.
+const recvWait = 30 * time.Second
 
 // QPDestroy gives a queue pair up, with its connection and its completions. When it
 // returns, no memory is touched on its behalf.

@@ -4,7 +4,6 @@ package dropintest
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -65,8 +64,8 @@ func TestAsyncwatch(t *testing.T) {
 // The variables that docs/drop-in.md gives do what `urnic run` does.
 func TestPlainEnvironmentVariables(t *testing.T) {
 	for name, env := range map[string][]string{
-		"interpose": {"LD_PRELOAD=" + filepath.Join(installed, "liburnic.so")},
-		"replace":   {"LD_LIBRARY_PATH=" + filepath.Join(installed, "replace")},
+		"interpose": {"LD_PRELOAD=" + library("liburnic.so")},
+		"replace":   {"LD_LIBRARY_PATH=" + library("replace")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

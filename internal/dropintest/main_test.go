@@ -75,23 +75,23 @@ func again() (status int, err error) {
 	return 0, nil
 }
 
-// install builds urnic and the libraries, and copies them.
+// install builds urnic and the libraries, and installs them.
 func install(dir string) error {
-	make := exec.Command("make", "-s", "liburnic")
-	make.Dir = project
-	if out, err := make.CombinedOutput(); err != nil {
-		return fmt.Errorf("make liburnic: %w\n%s", err, out)
-	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	for _, from := range []string{"bin", "lib"} {
-		if err := os.CopyFS(dir, os.DirFS(filepath.Join(project, from))); err != nil {
-			return err
+	for _, args := range [][]string{{"-s", "liburnic"}, {"-s", "install", "PREFIX=" + dir}} {
+		cmd := exec.Command("make", args...)
+		cmd.Dir = project
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("make %s: %w\n%s", strings.Join(args[1:], " "), err, out)
 		}
 	}
 	return nil
 }
+
+// library returns the path of a file of the libraries.
+func library(name string) string { return filepath.Join(installed, "lib", "urnic", name) }
 
 // A mode is how a program gets our libraries.
 type mode string
@@ -115,10 +115,7 @@ func (m mode) run(flags, program string) []string {
 }
 
 func (m mode) runArgs(flags string, program ...string) []string {
-	line := []string{filepath.Join(installed, "urnic"), "run"}
-	if m == replace {
-		line = append(line, "--mode", "replace")
-	}
+	line := urnicCommand("run", "--mode", string(m))
 	line = append(append(line, strings.Fields(flags)...), "--")
 	return append(line, program...)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func urnicCommand(args ...string) []string {
-	return append([]string{filepath.Join(installed, "urnic")}, args...)
+	return append([]string{filepath.Join(installed, "bin", "urnic")}, args...)
 }
 
 // rping of urnic's own on one side, Debian's on the other.
