@@ -77,7 +77,7 @@ func TestPlainEnvironmentVariables(t *testing.T) {
 
 // In replace mode nothing of the distribution's is loaded.
 func TestReplaceModeLoadsNothingOfTheDistribution(t *testing.T) {
-	out := newNetwork(t).start(t, replace.run("", "ib_send_bw"), "LD_TRACE_LOADED_OBJECTS=1").wait()
+	out := newNetwork(t).start(t, []string{"ib_send_bw"}, "LD_TRACE_LOADED_OBJECTS=1", "LD_LIBRARY_PATH="+library("replace")).wait()
 	for _, name := range []string{"libibverbs.so.1", "librdmacm.so.1", "libmlx5.so.1", "libefa.so.1"} {
 		if !strings.Contains(out, name+" => "+installed) {
 			t.Errorf("%s is not ours:\n%s", name, out)

@@ -46,15 +46,10 @@ func (n *network) start(t *testing.T, line []string, env ...string) *program {
 	t.Helper()
 	p := &program{t: t, name: strings.Join(line, " "), done: make(chan struct{})}
 	p.cmd = exec.Command(line[0], line[1:]...)
-	p.cmd.Dir = t.TempDir()
+	p.cmd.Dir = directory(t)
 	p.cmd.Env = append(append(os.Environ(), "HOME="+p.cmd.Dir), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: unprivileged}
-	if unprivileged != nil {
-		if err := os.Chown(p.cmd.Dir, int(unprivileged.Uid), int(unprivileged.Gid)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	var err error
 	n.do(func() { err = p.cmd.Start() })
 	if err != nil {
@@ -69,6 +64,23 @@ func (n *network) start(t *testing.T, line []string, env ...string) *program {
 		<-p.done
 	})
 	return p
+}
+
+// directory makes a directory that is the unprivileged user's: t.TempDir lies in one
+// that is nobody else's business.
+func directory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "urnic-dropin-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if unprivileged != nil {
+		if err := os.Chown(dir, int(unprivileged.Uid), int(unprivileged.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // wait waits until the program has ended by itself, with status 0 or one of those given,

@@ -23,7 +23,7 @@ func TestUcmatose(t *testing.T) {
 		{"bound", "-b 127.0.0.1", "-b 127.0.0.2 -s 127.0.0.1"},
 		{"by name", "-f name -b localhost", "-f name -s localhost"},
 		{"IPv6", "-f ipv6 -b ::1", "-f ipv6 -s ::1"},
-		{"IPv6, any address", "-b ::0", "-c 2 -s ::1"},
+		{"IPv6, any address", "-c 2 -b ::0", "-c 2 -s ::1"},
 		{"another port", "-p 9999", "-p 9999 -s 127.0.0.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
