@@ -52,6 +52,10 @@ type connectionOwner struct {
 	event func(rnic.Event) bool
 }
 
+// recvWait is how long a message waits for a receive. On InfiniBand it is the
+// sender who says how often to try again; most programs say without end.
+const recvWait = time.Minute
+
 // own says who owns the connection of a queue pair, or, if that is nil, that nobody
 // does any more.
 func (q *qp) own(o *connectionOwner) { q.owner.Store(o) }
@@ -76,6 +80,9 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 		return e.refuse(syscall.ENOMEM, "create QP: a process has at most %d", maxQPs)
 	}
 	attr.Num, attr.PairImmediate = q.num, true
+	if !e.settings.strict { // hardware of iWARP ends the connection (RFC 5041 §7.1)
+		attr.RecvWait = recvWait
+	}
 	verbs, err := p.verbs.CreateQP(attr)
 	if err != nil {
 		e.numbers.release(q.num)

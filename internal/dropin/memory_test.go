@@ -1,0 +1,248 @@
+//go:build linux
+
+package dropin
+
+import (
+	"bytes"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"urnic/stag"
+)
+
+// read reads from a remote STag, and returns the status.
+func (e *end) read(rkey uint32, addr uint64) uint32 {
+	e.lab.Helper()
+	wr := send(wrRead, 77, e.sge(0, 8))
+	*wr.RDMA() = RDMAWR{RemoteAddr: addr, RKey: rkey}
+	e.post(wr)
+	return e.next().Status
+}
+
+// again connects two ends anew after an error.
+func (l *lab) again(a, b *end) {
+	l.Helper()
+	for _, e := range []*end{a, b} {
+		e.to(qpsErr)
+		e.to(qpsReset)
+		e.to(qpsInit)
+	}
+	l.connect(a, b)
+	a.read(b.mr.STag, b.mr.Addr) // so that the responder may send (RFC 5044 §7.1.2)
+}
+
+func TestRegions(t *testing.T) {
+	l := newLab(t)
+	a, b := l.pair()
+	fill(b.mem, 3)
+	for name, c := range map[string]struct {
+		iova   uint64
+		access uint32
+	}{
+		"by address":       {b.mr.Addr + 100, accessRemoteRead},
+		"from elsewhere":   {0x1234567000, accessRemoteRead},
+		"from 0":           {0, accessRemoteRead},
+		"zero based":       {b.mr.Addr + 100, accessRemoteRead | accessZeroBased},
+		"with hints":       {b.mr.Addr + 100, accessRemoteRead | accessHugeTLB | 1<<20},
+		"with other flags": {b.mr.Addr + 100, accessRemoteRead | accessLocalWrite | accessRemoteAtomic | accessMWBind},
+	} {
+		r := Region{Addr: b.mr.Addr + 100, Length: 1000, IOVA: c.iova, Access: c.access}
+		l.must(name, l.MRReg(b.pd, &r))
+		at := c.iova
+		if c.access&accessZeroBased != 0 {
+			at = 0
+		}
+		if s := a.read(r.STag, at+10); s != wcSuccess || !bytes.Equal(a.mem[:8], b.mem[110:118]) {
+			t.Errorf("%s: status %d, or other data", name, s)
+		}
+		l.must("deregister", l.MRDereg(Handle(r.MR)))
+		if s := a.read(r.STag, at+10); s != wcRemoteAccess {
+			t.Errorf("%s: when it is deregistered: status %d", name, s)
+		}
+		l.again(a, b)
+	}
+	for name, c := range map[string]struct {
+		access uint32
+		want   Errno
+	}{
+		"remote write without local write":  {accessRemoteWrite, unix.EINVAL},
+		"remote atomic without local write": {accessRemoteAtomic, unix.EINVAL},
+		"on demand":                         {accessLocalWrite | 1<<6, unix.EOPNOTSUPP},
+		"flush":                             {accessLocalWrite | 1<<8, unix.EOPNOTSUPP},
+	} {
+		l.want(name, l.MRReg(b.pd, &Region{Addr: b.mr.Addr, Length: 8, IOVA: b.mr.Addr, Access: c.access}), c.want)
+	}
+}
+
+func TestReregistration(t *testing.T) {
+	l := newLab(t)
+	a, b := l.pair()
+	fill(b.mem, 3)
+	r := Region{Addr: b.mr.Addr, Length: 100, IOVA: b.mr.Addr, Access: accessRemoteRead}
+	l.must("register", l.MRReg(b.pd, &r))
+	h, old := Handle(r.MR), r.STag
+	r.Addr, r.IOVA = r.Addr+1000, r.IOVA+1000
+	l.must("translation", l.MRRereg(h, reregTranslation, 0, &r))
+	if r.MR != uint32(h) || r.STag == old || r.Access != accessRemoteRead {
+		t.Errorf("%+v, before with STag %x", r, old)
+	}
+	if s := a.read(r.STag, r.IOVA); s != wcSuccess || !bytes.Equal(a.mem[:8], b.mem[1000:1008]) {
+		t.Errorf("status %d, or other data", s)
+	}
+	if s := a.read(old, b.mr.Addr); s != wcRemoteAccess {
+		t.Errorf("by the old key: status %d", s)
+	}
+	l.again(a, b)
+	none := Region{Access: accessLocalWrite}
+	l.must("access", l.MRRereg(h, reregAccess, 0, &none))
+	if none.Addr != r.Addr || none.Length != 100 {
+		t.Errorf("%+v", none)
+	}
+	if s := a.read(none.STag, none.IOVA); s != wcRemoteAccess {
+		t.Errorf("without the right to read: status %d", s)
+	}
+	l.again(a, b)
+	bad := Region{Access: accessRemoteWrite}
+	l.want("access that can't be", l.MRRereg(h, reregAccess, 0, &bad), unix.EINVAL)
+	other, number := l.PDAlloc(b.ctx)
+	l.must("allocate PD", number)
+	moved := Region{Access: accessRemoteRead}
+	l.must("domain", l.MRRereg(h, reregPD|reregAccess, other, &moved))
+	if s := a.read(moved.STag, moved.IOVA); s != wcRemoteAccess {
+		t.Errorf("in another domain: status %d", s)
+	}
+	foreign, number := l.PDAlloc(a.ctx)
+	l.must("allocate PD", number)
+	l.want("a domain of another context", l.MRRereg(h, reregPD, foreign, &moved), unix.EINVAL)
+	l.want("a domain in use", l.PDFree(other), unix.EBUSY)
+	l.must("deregister", l.MRDereg(h))
+	l.must("free", l.PDFree(other))
+	l.want("after all", l.MRRereg(h, reregAccess, 0, &moved), unix.EINVAL)
+}
+
+func TestWindowsOfType1(t *testing.T) {
+	l := newLab(t)
+	a, b := l.pair()
+	fill(b.mem, 3)
+	mw, first, bad := l.MWAlloc(b.pd, mwType1)
+	l.must("allocate", bad)
+	bind := WindowBind{ID: 5, MW: mw, MR: Handle(b.mr.MR), Addr: b.mr.Addr + 10, Length: 100, Access: accessRemoteRead, Flags: sendSignaled}
+	l.must("bind", l.MWBind(b.qp, &bind))
+	if stag.STag(bind.RKey).Index() != stag.STag(first).Index() {
+		t.Errorf("rkey %x, before %x", bind.RKey, first)
+	}
+	if wc := b.want(5, wcSuccess); wc.Opcode != wcBindMW {
+		t.Errorf("%+v", wc)
+	}
+	if s := a.read(bind.RKey, b.mr.Addr+10); s != wcSuccess || !bytes.Equal(a.mem[:8], b.mem[10:18]) {
+		t.Errorf("status %d, or other data", s)
+	}
+	l.want("deregister what a window is bound to", l.MRDereg(Handle(b.mr.MR)), unix.EBUSY)
+	l.want("register it anew", l.MRRereg(Handle(b.mr.MR), reregAccess, 0, &Region{Access: allAccess}), unix.EBUSY)
+	old := bind.RKey
+	bind.Addr, bind.Flags = b.mr.Addr+200, 0
+	l.must("bind again", l.MWBind(b.qp, &bind))
+	if s := a.read(bind.RKey, b.mr.Addr+200); s != wcSuccess || bind.RKey == old {
+		t.Errorf("status %d", s)
+	}
+	if s := a.read(old, b.mr.Addr+10); s != wcRemoteAccess {
+		t.Errorf("by the old key: status %d", s)
+	}
+	l.again(a, b)
+	unbind := WindowBind{ID: 6, MW: mw, Flags: sendSignaled}
+	l.must("unbind", l.MWBind(b.qp, &unbind))
+	b.want(6, wcSuccess)
+	if s := a.read(bind.RKey, b.mr.Addr+200); s != wcRemoteAccess {
+		t.Errorf("unbound: status %d", s)
+	}
+	l.again(a, b)
+	plain := b.register(b.mem, accessLocalWrite)
+	bind.MR, bind.Flags = Handle(plain.MR), sendSignaled
+	l.must("bind to what allows no window", l.MWBind(b.qp, &bind))
+	b.want(5, wcBind)
+	l.want("rights that no window has", l.MWBind(b.qp, &WindowBind{MW: mw, MR: Handle(b.mr.MR), Length: 1, Access: accessZeroBased}), unix.EOPNOTSUPP)
+	l.must("free", l.MWFree(mw))
+	l.must("deregister", l.MRDereg(Handle(b.mr.MR)))
+}
+
+// What a program has of a window and a region, as far as binds look at it.
+type cMW struct {
+	context, pd  unsafe.Pointer
+	rkey, handle uint32
+	typ          uint32
+}
+
+type cMR struct {
+	context, pd, addr  unsafe.Pointer
+	length             uintptr
+	handle, lkey, rkey uint32
+}
+
+// bind2 returns the request that binds a type 2 window.
+func bind2(id uint64, mw *cMW, mr *cMR, rkey uint32, at, length uint64) *SendWR {
+	wr := send(wrBindMW, id)
+	wr.Bind = BindWR{MW: unsafe.Pointer(mw), MR: unsafe.Pointer(mr), RKey: rkey, Addr: at, Length: length, Access: accessRemoteRead}
+	return wr
+}
+
+func TestWindowsOfType2(t *testing.T) {
+	l := newLab(t)
+	a, b := l.pair()
+	fill(b.mem, 3)
+	h, rkey, bad := l.MWAlloc(b.pd, mwType2)
+	l.must("allocate", bad)
+	mw, mr := &cMW{handle: uint32(h)}, &cMR{handle: b.mr.MR}
+	rkey++
+	b.post(bind2(1, mw, mr, rkey, b.mr.Addr+10, 100))
+	if wc := b.want(1, wcSuccess); wc.Opcode != wcBindMW {
+		t.Errorf("%+v", wc)
+	}
+	if s := a.read(rkey, b.mr.Addr+10); s != wcSuccess {
+		t.Errorf("status %d", s)
+	}
+	b.post(invalidate(wrLocalInv, 2, rkey))
+	if wc := b.want(2, wcSuccess); wc.Opcode != wcLocalInv {
+		t.Errorf("%+v", wc)
+	}
+	next := stag.STag(rkey).WithKey(uint8(rkey) + 1)
+	b.post(bind2(3, mw, mr, uint32(next), b.mr.Addr+10, 100))
+	b.want(3, wcSuccess)
+	b.recv(4)
+	a.post(invalidate(wrSendInv, 5, uint32(next)))
+	a.want(5, wcSuccess)
+	if wc := b.want(4, wcSuccess); wc.Flags != wcWithInv || wc.Imm != uint32(next) || wc.Opcode != wcRecv {
+		t.Errorf("%+v; want that 0x%x is invalidated", wc, uint32(next))
+	}
+	if s := a.read(uint32(next), b.mr.Addr+10); s != wcRemoteAccess {
+		t.Errorf("invalidated: status %d", s)
+	}
+	l.again(a, b)
+	l.want("another window's key", l.QPPostSend(b.qp, bind2(1, mw, mr, rkey^0x100, 0, 1), nil), unix.EINVAL)
+	type1, _, bad := l.MWAlloc(b.pd, mwType1)
+	l.must("allocate", bad)
+	l.want("type 1", l.QPPostSend(b.qp, bind2(1, &cMW{handle: uint32(type1)}, mr, rkey, 0, 1), nil), unix.EINVAL)
+	l.want("type 2 by the other verb", l.MWBind(b.qp, &WindowBind{MW: h, MR: Handle(b.mr.MR), Length: 1}), unix.EINVAL)
+	b.post(bind2(6, mw, mr, uint32(next)+1, b.mr.Addr+8000, 1000)) // beyond the region
+	b.want(6, wcBind)
+}
+
+func invalidate(opcode uint32, id uint64, rkey uint32) *SendWR {
+	wr := send(opcode, id)
+	wr.Imm = rkey
+	return wr
+}
+
+// A peer can't invalidate a region.
+func TestPeerCantInvalidateARegion(t *testing.T) {
+	l := newLab(t)
+	a, b := l.pair()
+	b.recv(1)
+	a.post(invalidate(wrSendInv, 1, b.mr.STag))
+	b.want(1, wcFlushed)
+	b.wantAsync(eventQPAccess, qpCookie)
+	if l.regions.get(Handle(b.mr.MR)).verbs.Load().Valid() == false {
+		t.Error("it has")
+	}
+}
