@@ -52,10 +52,6 @@ type connectionOwner struct {
 	event func(rnic.Event) bool
 }
 
-// recvWait is how long a message waits for a receive. On InfiniBand it is the
-// sender who says how often to try again; most programs say without end.
-const recvWait = time.Minute
-
 // own says who owns the connection of a queue pair, or, if that is nil, that nobody
 // does any more.
 func (q *qp) own(o *connectionOwner) { q.owner.Store(o) }
@@ -80,9 +76,6 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 		return e.refuse(syscall.ENOMEM, "create QP: a process has at most %d", maxQPs)
 	}
 	attr.Num, attr.PairImmediate = q.num, true
-	if !e.settings.strict { // hardware of iWARP ends the connection (RFC 5041 §7.1)
-		attr.RecvWait = recvWait
-	}
 	verbs, err := p.verbs.CreateQP(attr)
 	if err != nil {
 		e.numbers.release(q.num)
@@ -133,7 +126,7 @@ func (e *Engine) qpAttr(p *protectionDomain, init *QPInit) (a rnic.QPAttr, _ Err
 		}
 		a.SRQ = srq.verbs
 	}
-	if !e.settings.strict {
+	if !e.settings.strict { // hardware of iWARP ends the connection (RFC 5041 §7.1)
 		a.RecvWait = recvWait
 	}
 	return a, ok
