@@ -25,7 +25,7 @@ func TestEndOfAConnectionIsToldOnceToBothSides(t *testing.T) {
 		"a Send without a sink": func(_ *cmLab, from, _ *cmEnd) { from.send(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newCMLab(t)
+			l := newCMLab(t, "URNIC_STRICT=1") // or the Send would wait for a sink
 			a, b := l.port(), l.port()
 			from, to, _ := l.connect(a, b, "127.0.0.1:0")
 			end(l, &from, &to)
