@@ -159,10 +159,9 @@ func failure(err error) CMEvent {
 		return ev
 	}
 	number := connErrno(err)
-	switch number {
-	case syscall.ECONNREFUSED, syscall.ECONNRESET:
+	if number == syscall.ECONNREFUSED || number == syscall.ECONNRESET {
 		ev.Type = cmRejected
-	case syscall.ETIMEDOUT:
+	} else if number == syscall.ETIMEDOUT {
 		ev.Type = cmUnreachable
 	}
 	ev.Status = -int32(number)

@@ -285,11 +285,7 @@ func TestMigrationOfListenersAndRequests(t *testing.T) {
 	l := newCMLab(t)
 	a, b, c, d := l.port(), l.port(), l.port(), l.port()
 	listener, where := b.listen(3, "127.0.0.1:0")
-	ask := func(cookie uint64) Handle {
-		id := a.routed(cookie, where)
-		l.must("connect", l.IDConnect(id, param(l.qp(l.cq), "")))
-		return id
-	}
+	ask := func(cookie uint64) { l.must("connect", l.IDConnect(a.routed(cookie, where), param(l.qp(l.cq), ""))) }
 	ask(1)
 	waitFor(t, "a request", func() bool { return l.pending(listener) == 1 })
 	l.must("migrate", l.IDMigrate(listener, c.evch))

@@ -95,7 +95,7 @@ func listenOn(fd, backlog int) (net.Listener, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "listening socket")
-	defer f.Close() // FileListener has one of its own
+	defer func() { _ = f.Close() }() // FileListener has one of its own
 	return net.FileListener(f)
 }
 
@@ -109,7 +109,7 @@ func connectSocket(ctx context.Context, fd int, to endpoint) (net.Conn, error) {
 		return nil, fmt.Errorf("connect to %v: %w", to, err)
 	}
 	f := os.NewFile(uintptr(fd), "socket")
-	defer f.Close() // FileConn has one of its own
+	defer func() { _ = f.Close() }() // FileConn has one of its own
 	if err := f.SetDeadline(time.Now().Add(connectTimeout)); err != nil {
 		return nil, err
 	}
