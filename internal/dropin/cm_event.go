@@ -41,14 +41,14 @@ type cmEvent struct {
 
 // An eventChannel is where ids tell their events.
 type eventChannel struct {
-	queue *eventQueue[cmEvent] // nil: nobody hears them
+	queue *eventQueue[*cmEvent] // nil: nobody hears them
 }
 
 // nowhere is the channel of ids whose own one is gone.
 var nowhere = new(eventChannel)
 
 // take removes events that nobody has fetched.
-func (ch *eventChannel) take(match func(cmEvent) bool) []cmEvent {
+func (ch *eventChannel) take(match func(*cmEvent) bool) []*cmEvent {
 	if ch.queue == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (ch *eventChannel) take(match func(cmEvent) bool) []cmEvent {
 // EvchCreate makes an event channel, and tells a descriptor that is readable while
 // EvchNext has something.
 func (e *Engine) EvchCreate() (h Handle, fd int, _ Errno) {
-	q, err := newEventQueue[cmEvent]()
+	q, err := newEventQueue[*cmEvent]()
 	if err != nil {
 		return 0, -1, e.fail(err)
 	}
@@ -80,7 +80,7 @@ func (e *Engine) EvchNext(evch Handle, out *CMEvent) Errno {
 		if !some {
 			return syscall.EAGAIN
 		}
-		if ev.id.fetched(&ev) {
+		if ev.id.fetched(ev) {
 			*out = ev.CMEvent
 			return ok
 		}
@@ -101,7 +101,7 @@ func (e *Engine) EvchDestroy(evch Handle) Errno {
 			id.channel = nowhere
 		}
 	})
-	for _, ev := range ch.take(func(ev cmEvent) bool { return ev.child != nil }) {
+	for _, ev := range ch.take(func(ev *cmEvent) bool { return ev.child != nil }) {
 		ev.child.destroy() // nobody will ever see it
 	}
 	return e.fail(ch.queue.close())
@@ -126,6 +126,6 @@ func (id *cmID) tell(ev CMEvent) { id.tellOf(ev, nil) }
 func (id *cmID) tellOf(ev CMEvent, child *cmID) {
 	if !id.gone && id.channel.queue != nil {
 		id.engine.log.printf(logDebug, "id %d: event %d, status %d", id.handle, ev.Type, ev.Status)
-		id.channel.queue.push(cmEvent{id: id, child: child, CMEvent: ev})
+		id.channel.queue.push(&cmEvent{id: id, child: child, CMEvent: ev})
 	}
 }

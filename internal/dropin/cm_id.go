@@ -126,7 +126,7 @@ func (e *Engine) IDMigrate(h, evch Handle) Errno {
 			return ok
 		}
 		id.channel = ch
-		for _, ev := range old.take(func(ev cmEvent) bool { return ev.id == id }) {
+		for _, ev := range old.take(func(ev *cmEvent) bool { return ev.id == id }) {
 			if ev.child != nil { // it goes where its request is told
 				ev.child.mu.Lock()
 				ev.child.channel = ch
@@ -173,7 +173,7 @@ func (id *cmID) destroy() bool {
 	id.mu.Lock()
 	id.gone = true
 	state := id.state
-	events := id.channel.take(func(ev cmEvent) bool { return ev.id == id || ev.child == id })
+	events := id.channel.take(func(ev *cmEvent) bool { return ev.id == id || ev.child == id })
 	if id.fd >= 0 {
 		_ = unix.Close(id.fd) // it was only bound
 		id.fd = -1

@@ -21,9 +21,9 @@ type cmLab struct {
 	ctx, pd, cq Handle
 }
 
-func newCMLab(t testing.TB) *cmLab {
+func newCMLab(t testing.TB, settings ...string) *cmLab {
 	t.Helper()
-	e, err := Open(nil, t.Output())
+	e, err := Open(settings, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

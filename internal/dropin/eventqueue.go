@@ -53,8 +53,12 @@ func (q *eventQueue[T]) next() (e T, ok bool) {
 	if len(q.events) == 0 {
 		return e, false
 	}
-	e = q.events[0]
-	q.drop(func(i int, _ T) bool { return i == 0 })
+	var none T
+	e, q.events[0] = q.events[0], none // so that nothing is kept alive by it
+	if q.events = q.events[1:]; len(q.events) == 0 {
+		q.events = nil
+		q.clear()
+	}
 	return e, true
 }
 
@@ -62,30 +66,18 @@ func (q *eventQueue[T]) next() (e T, ok bool) {
 func (q *eventQueue[T]) take(match func(T) bool) (taken []T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.drop(func(_ int, e T) bool {
-		if !match(e) {
-			return false
-		}
-		taken = append(taken, e)
-		return true
-	})
-	return taken
-}
-
-// drop removes events; the descriptor is not readable if none is left.
-func (q *eventQueue[T]) drop(which func(int, T) bool) {
-	if len(q.events) == 0 {
-		return
-	}
 	var left []T
-	for i, e := range q.events {
-		if !which(i, e) {
+	for _, e := range q.events {
+		if match(e) {
+			taken = append(taken, e)
+		} else {
 			left = append(left, e)
 		}
 	}
-	if q.events = left; len(left) == 0 {
+	if q.events = left; len(taken) > 0 && len(left) == 0 {
 		q.clear()
 	}
+	return taken
 }
 
 // clear makes the descriptor unreadable. It must not block if the program has read it.
