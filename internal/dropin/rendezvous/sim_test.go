@@ -29,6 +29,7 @@ type sim struct {
 	mu        sync.Mutex
 	listeners map[netip.AddrPort]*simListener
 	dials     int
+	psn       uint32 // of the last side
 }
 
 // inSim runs f in a bubble.
@@ -151,6 +152,7 @@ type side struct {
 	*process
 	ep   *Endpoint
 	num  uint32
+	psn  uint32
 	qp   *rnic.QP
 	send *rnic.CQ
 	recv *rnic.CQ
@@ -218,7 +220,8 @@ func (p *process) kill() {
 func (p *process) side() *side {
 	p.Helper()
 	p.last++
-	s := &side{process: p, num: p.m.Slot()<<IndexBits | p.last, done: make(chan error, 1)}
+	p.sim.psn += 0x12345
+	s := &side{process: p, num: p.m.Slot()<<IndexBits | p.last, psn: p.sim.psn & maxNumber, done: make(chan error, 1)}
 	var err error
 	for _, cq := range []**rnic.CQ{&s.send, &s.recv} {
 		if *cq, err = p.dev.CreateCQ(rnic.CQAttr{Entries: 64}); err != nil {
@@ -235,7 +238,7 @@ func (p *process) side() *side {
 }
 
 // peer returns what another side's program is told of this one.
-func (s *side) peer() Peer { return Peer{QPN: s.num, Addr: s.host, PSN: s.num ^ 0xabcdef, IRD: 16} }
+func (s *side) peer() Peer { return Peer{QPN: s.num, Addr: s.host, PSN: s.psn, IRD: 16} }
 
 // rtr names the peer, as the program does that modifies to RTR.
 func (s *side) rtr(to *side, change ...func(*Peer)) {
@@ -251,7 +254,7 @@ func (s *side) rtr(to *side, change ...func(*Peer)) {
 }
 
 // rts tells that it is ready to send.
-func (s *side) rts(budget time.Duration) { s.ep.Ready(s.num^0xabcdef, budget) }
+func (s *side) rts(budget time.Duration) { s.ep.Ready(s.psn, budget) }
 
 // wants checks how the attempts of sides end.
 func wants(t testing.TB, sides ...*side) {
