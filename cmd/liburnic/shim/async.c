@@ -25,14 +25,6 @@ static bool restarts(void)
 	return true;
 }
 
-void urnic_make_blocking(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	if (flags >= 0)
-		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-}
-
 int urnic_wait(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};

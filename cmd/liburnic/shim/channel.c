@@ -30,7 +30,6 @@ URNIC_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
 		free(ch);
 		return urnic_null(err);
 	}
-	urnic_make_blocking(fd);
 	pthread_mutex_init(&ch->lock, NULL);
 	ch->channel.context = context;
 	ch->channel.fd = fd;

@@ -55,7 +55,6 @@ static struct ibv_context *open_device(struct ibv_device *device)
 		free(ctx);
 		return urnic_null(err);
 	}
-	urnic_make_blocking(fd);
 	fill(ctx, device, fd);
 	return &ctx->verbs.context;
 }

@@ -78,9 +78,6 @@ static inline void *urnic_null(int err)
  */
 int urnic_wait(int fd);
 
-/* async.c: clears O_NONBLOCK on a descriptor of the engine's, which is the program's to set. */
-void urnic_make_blocking(int fd);
-
 /* async.c: waits until the program has acked the async events that it has fetched of an object which the
  * engine has destroyed. */
 void urnic_await_cq_acks(struct ibv_cq *cq);
