@@ -8,6 +8,9 @@
 
 #include "shim.h"
 
+const char *ibv_get_sysfs_path(void);
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+
 URNIC_EXPORT const char *ibv_get_sysfs_path(void)
 {
 	return "/sys";
