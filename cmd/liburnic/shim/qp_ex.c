@@ -1,6 +1,7 @@
 /*
  * The ibv_wr_* functions: from wr_start to wr_complete they build a list of work requests,
- * which is then posted as one.
+ * which is then posted as one. Of what the queue has no room for, wr_complete tells, but
+ * what comes before it in the list has then been posted.
  */
 #include <stdlib.h>
 #include <string.h>
