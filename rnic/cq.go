@@ -175,6 +175,19 @@ func (c *CQ) purge(qpn uint32) {
 	}
 }
 
+// received counts the completions of a queue pair's receives that have succeeded.
+func (c *CQ) received(qpn uint32) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.queue.n {
+		wc := &c.queue.at(i).wc
+		if wc.QPN == qpn && wc.Status == StatusSuccess && (wc.Op == OpRecv || wc.Op == OpRecvImmediate) {
+			n++
+		}
+	}
+	return n
+}
+
 // add is push for a caller that holds mu.
 func (c *CQ) add(e cqe, solicited bool) bool {
 	if c.overflow || c.closed {

@@ -288,6 +288,15 @@ func (q *QP) Outstanding() int {
 	return q.sq.pending()
 }
 
+// Unpolled returns how many messages the queue pair has received whose completions
+// nobody has polled yet.
+func (q *QP) Unpolled() int {
+	if !q.made() {
+		return 0
+	}
+	return q.recvCQ.received(q.num)
+}
+
 // Params returns what MPA start-up has settled, with the peer's private data,
 // or false before there was a connection.
 func (q *QP) Params() (mpa.Params, bool) {

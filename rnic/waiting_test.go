@@ -1,6 +1,7 @@
 package rnic_test
 
 import (
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,35 @@ func TestOutstandingCountsWhatHasNotCompleted(t *testing.T) {
 		rnictest.Want(w, a.SendCQ, 2)
 		if n := a.QP.Outstanding(); n != 0 {
 			w.Errorf("when all is sent: %d", n)
+		}
+	})
+}
+
+// Unpolled counts messages, not what was flushed, and of its queue pair alone.
+func TestUnpolledCountsMessagesThatNobodyHasSeen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		if n := new(rnic.QP).Unpolled(); n != 0 {
+			w.Errorf("a queue pair that no verb has made: %d", n)
+		}
+		s := w.side()
+		h := w.peerOf(s, rnic.ConnParam{})
+		s.Recv(w, receives(1, 3)...)
+		h.send(sendSeg("one"[:0]))
+		h.closeWrite()
+		h.wantEnd(io.EOF)
+		other, err := s.PD.CreateQP(rnic.QPAttr{SendCQ: s.SendCQ, RecvCQ: s.RecvCQ})
+		if err != nil {
+			w.Fatal(err)
+		}
+		if n := other.Unpolled(); n != 0 {
+			w.Errorf("another queue pair: %d", n)
+		}
+		if n := s.QP.Unpolled(); n != 1 {
+			w.Errorf("after a message: %d; want 1", n)
+		}
+		wantCompletions(w, s.RecvCQ, result{1, rnic.StatusSuccess}, result{2, rnic.StatusFlushed}, result{3, rnic.StatusFlushed})
+		if n := s.QP.Unpolled(); n != 0 {
+			w.Errorf("when it is polled: %d", n)
 		}
 	})
 }

@@ -219,6 +219,7 @@ func (id *cmID) watch(q *qp, done <-chan struct{}) {
 	if q.verbs.State() == rnic.Idle {
 		q.toError() // what is posted from now on is flushed, as rdma_cm has it
 	}
+	id.letFetch(q)
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	id.state = cmOver

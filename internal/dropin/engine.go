@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"urnic/mpa"
 	"urnic/pd"
@@ -43,6 +44,8 @@ type Engine struct {
 
 	gids gidTable
 
+	fetchPatience time.Duration // see letFetch
+
 	ctx    context.Context // ends with the engine
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -55,7 +58,7 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{settings: s, log: &logger{level: s.log, w: log}}
+	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, fetchPatience: fetchPatience}
 	cfg := rnic.Config{
 		Name: deviceName, Limits: limits(), JudgeLate: true, MPA: e.mpa, Logger: e.log.slog(),
 	}
