@@ -16,6 +16,7 @@
 struct cm_channel {
 	struct rdma_event_channel channel;
 	uint32_t handle;
+	bool gone, nonblocking; /* it has been destroyed, and so it was then: under cm_lock */
 };
 
 /* An id. The engine knows its address as the cookie. */
@@ -25,6 +26,7 @@ struct cm_id {
 	uint32_t unacked; /* events that were fetched, and not yet acked: under cm_lock */
 	bool sync;        /* calls wait for their event; the channel is the id's own */
 	bool active;      /* it has called rdma_connect */
+	bool passive;     /* a request has made it */
 	bool established; /* that event has been fetched, and that of its end has not */
 	uint8_t responder_resources, initiator_depth; /* of the request that made the id */
 	struct ibv_sa_path_rec path; /* what route.path_rec points to, in Ethernet mode */

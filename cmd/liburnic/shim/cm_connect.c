@@ -136,7 +136,7 @@ URNIC_EXPORT int rdma_establish(struct rdma_cm_id *id)
 URNIC_EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
 	(void)event;
-	return id ? 0 : urnic_minus(EINVAL);
+	return id && (cm_id(id)->active || cm_id(id)->passive) ? 0 : urnic_minus(EINVAL);
 }
 
 URNIC_EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)

@@ -2,6 +2,7 @@
  * Event channels: fetching, counting and acknowledging events, and what an event changes
  * in its id before the program sees it.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,19 +33,42 @@ URNIC_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	return &channel->channel;
 }
 
+/*
+ * Frees a channel, but not at once. Programs have a thread for events that nobody ends,
+ * and destroy the channel while it waits; rping does. From the kernel it does not come
+ * back. Here it may just look at the channel, and must find that there is none.
+ */
+static void bury(struct cm_channel *channel)
+{
+	static struct cm_channel *graves[64];
+	static unsigned int next;
+	struct cm_channel *old;
+
+	pthread_mutex_lock(&cm_lock);
+	channel->gone = true;
+	old = graves[next];
+	graves[next] = channel;
+	next = (next + 1) % (sizeof(graves) / sizeof(graves[0]));
+	pthread_mutex_unlock(&cm_lock);
+	free(old);
+}
+
 URNIC_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	const struct urnic_engine *engine = urnic_engine();
 	struct cm_channel *c;
+	uint32_t handle;
 
 	if (!channel)
 		return;
 	c = cm_channel(channel);
-	if (engine)
-		engine->evch_destroy(c->handle);
-	else
+	handle = c->handle;
+	c->nonblocking = fcntl(channel->fd, F_GETFL) & O_NONBLOCK;
+	if (!engine)
 		close(channel->fd); /* in a child: its copy */
-	free(c);
+	bury(c);
+	if (engine)
+		engine->evch_destroy(handle);
 }
 
 /* Makes the id of a request: 0, or an errno, and the request is rejected. Under cm_lock. */
@@ -62,6 +86,7 @@ static int new_id(const struct urnic_engine *engine, struct cm_id *listener, con
 		return err;
 	}
 	id->handle = from->new_id;
+	id->passive = true;
 	id->responder_resources = from->responder_resources > UINT8_MAX ? UINT8_MAX : from->responder_resources;
 	id->initiator_depth = from->initiator_depth > UINT8_MAX ? UINT8_MAX : from->initiator_depth;
 	if (id->sync)
@@ -164,7 +189,7 @@ static int next(const struct urnic_engine *engine, struct cm_channel *channel, s
 
 	do {
 		pthread_mutex_lock(&cm_lock);
-		err = engine->evch_next(channel->handle, &from);
+		err = channel->gone ? EBADF : engine->evch_next(channel->handle, &from);
 		if (err) {
 			pthread_mutex_unlock(&cm_lock);
 			return err;
@@ -173,6 +198,24 @@ static int next(const struct urnic_engine *engine, struct cm_channel *channel, s
 		pthread_mutex_unlock(&cm_lock);
 	} while (err);
 	return 0;
+}
+
+/* Whether a wait has failed because another thread has destroyed the channel. Leaves errno alone. */
+static bool is_gone(struct cm_channel *channel)
+{
+	bool gone;
+
+	pthread_mutex_lock(&cm_lock);
+	gone = channel->gone;
+	pthread_mutex_unlock(&cm_lock);
+	return gone;
+}
+
+/* As one who waits for a channel that has been destroyed does in the kernel. It can be cancelled. */
+__attribute__((noreturn)) static void pause_for_ever(void)
+{
+	for (;;)
+		pause();
 }
 
 URNIC_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
@@ -194,9 +237,11 @@ URNIC_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rd
 		if (!err)
 			break;
 		free(out);
+		if (err == EBADF && !cm_channel(channel)->nonblocking)
+			pause_for_ever();
 		if (err != EAGAIN)
 			return urnic_minus(err);
-		if (urnic_wait(channel->fd))
+		if (urnic_wait(channel->fd) && !is_gone(cm_channel(channel)))
 			return -1;
 	}
 	*event = &out->event;
