@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -133,6 +134,8 @@ static void nonblocking(void)
 	pair_close(&p);
 }
 
+static int fetched;
+
 static void *get_event(void *argument)
 {
 	struct end *e = argument;
@@ -141,6 +144,7 @@ static void *get_event(void *argument)
 
 	OK(ibv_get_cq_event(e->channel, &cq, &context));
 	CHECK(cq == e->rcq);
+	__atomic_fetch_add(&fetched, 1, __ATOMIC_SEQ_CST);
 	return cq;
 }
 
@@ -153,10 +157,12 @@ static void threads_wait(void)
 	pair_open(&p, &(struct plan){.channels = true});
 	for (size_t i = 0; i < COUNT(threads); i++)
 		OK(pthread_create(&threads[i], NULL, get_event, &p.b));
-	for (size_t i = 0; i < COUNT(threads); i++) {
+	for (int i = 0; i < (int)COUNT(threads); i++) {
 		OK(ibv_req_notify_cq(p.b.rcq, 0));
 		send_one(&p, 0);
 		done(p.b.rcq, 1, IBV_WC_RECV);
+		while (__atomic_load_n(&fetched, __ATOMIC_SEQ_CST) <= i)
+			poll(NULL, 0, 1); /* a queue that fires again before its event is fetched adds none */
 	}
 	for (size_t i = 0; i < COUNT(threads); i++)
 		OK(pthread_join(threads[i], NULL));

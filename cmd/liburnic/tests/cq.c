@@ -168,9 +168,17 @@ static void overflow(void)
 	for (int i = 0; i < cqe + 2; i++)
 		if (try_post(&p.a, &(struct op){.opcode = IBV_WR_SEND, .unsignaled = true, .length = 8}) != 0)
 			break; /* by now, the peer may be gone */
-	event = want_event(p.b.context, IBV_EVENT_CQ_ERR);
-	CHECK(event.element.cq == p.b.rcq);
-	ibv_ack_async_event(&event);
+	for (bool told = false; !told;) { /* and of the queue pair, before or after */
+		wait_readable(p.b.context->async_fd);
+		OK(ibv_get_async_event(p.b.context, &event));
+		if (event.event_type == IBV_EVENT_CQ_ERR) {
+			CHECK(event.element.cq == p.b.rcq);
+			told = true;
+		} else {
+			CHECK(event.element.qp == p.b.qp);
+		}
+		ibv_ack_async_event(&event);
+	}
 	/* What is in the queue may be fetched still, or not; it never has more than it holds. */
 	for (n = 0;; n++) {
 		struct ibv_wc wc;

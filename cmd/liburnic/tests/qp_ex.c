@@ -101,12 +101,13 @@ static void windows(struct pair *p)
 	struct ibv_qp_ex *qpx;
 	struct ibv_wc wc;
 	struct ibv_mw *mw;
+	uint32_t key;
 
 	CHECK(info.mr = ibv_reg_mr(p->b.pd, p->b.memory, MEMORY, ALL_ACCESS | IBV_ACCESS_MW_BIND));
 	CHECK(mw = ibv_alloc_mw(p->b.pd, IBV_MW_TYPE_2));
+	key = mw->rkey;
 	for (int i = 0; i < 2; i++) {
-		uint32_t key = i == 0 ? mw->rkey : ibv_inc_rkey(mw->rkey);
-
+		key = ibv_inc_rkey(key);
 		qpx = begin(&p->b, 1);
 		ibv_wr_bind_mw(qpx, mw, key, &info);
 		OK(ibv_wr_complete(qpx));
