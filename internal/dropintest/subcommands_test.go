@@ -47,11 +47,12 @@ func TestRpingOfUrnicAndOfDebian(t *testing.T) {
 
 // Many clients of urnic's at one persistent server of Debian's, and the other way round.
 func TestPersistentServersOfBothKinds(t *testing.T) {
-	const clients, rounds = 4, 20
+	const clients, rounds = 4, 1000
 	server := []string{"rping", "-s", "-P", "-v"}
 	client := []string{"rping", "-c", "-V", "-v", "-a", "127.0.0.1", "-C", fmt.Sprint(rounds)}
+	lines := append([]string{"stdbuf", "-oL"}, client...) // printed as they come
 	for name, c := range map[string]struct{ server, client []string }{
-		"server of ours":   {urnicCommand(server...), interpose.runArgs("", client...)},
+		"server of ours":   {urnicCommand(server...), interpose.runArgs("", lines...)},
 		"server of theirs": {interpose.runArgs("", server...), urnicCommand(client...)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +62,9 @@ func TestPersistentServersOfBothKinds(t *testing.T) {
 			s.listens(n, 7174)
 			var ps []*program
 			for range clients {
-				ps = append(ps, n.start(t, c.client))
+				p := n.start(t, c.client)
+				p.says("ping data: rdma-ping-3:") // see TestRpingPersistentServer
+				ps = append(ps, p)
 			}
 			for _, p := range ps {
 				wantText(t, p.wait(), "ping data: rdma-ping-", rounds)
