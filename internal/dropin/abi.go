@@ -55,11 +55,12 @@ func (w *SendWR) RDMA() *RDMAWR { return (*RDMAWR)(unsafe.Pointer(&w.WR)) }
 
 // A BindWR is the member bind_mw of struct ibv_send_wr.
 type BindWR struct {
-	MW             unsafe.Pointer // struct ibv_mw
-	RKey           uint32
-	MR             unsafe.Pointer // struct ibv_mr
-	Addr, Length   uint64
-	Access, filler uint32
+	MW           unsafe.Pointer // struct ibv_mw
+	RKey         uint32
+	MR           unsafe.Pointer // struct ibv_mr
+	Addr, Length uint64
+	Access       uint32
+	_            uint32
 }
 
 // A WC is struct ibv_wc.

@@ -87,7 +87,7 @@ func TestGarbageInRequests(t *testing.T) {
 	any32 := []uint32{0, 1, 2, 3, 8, 9, 16, 33, 1 << 16, 1 << 31, 1<<32 - 1}
 	pick := func() uint32 { return any32[random.IntN(len(any32))] }
 	a, b := l.pair()
-	mw := make([]uint64, 4)
+	mw := make([]uint64, 8)
 	for range 5000 {
 		s := []SGE{a.sge(0, 8), {Addr: uint64(pick()), Length: pick(), LKey: pick()}}
 		wr := &SendWR{

@@ -166,7 +166,7 @@ func (l *lab) connect(a, b *end) {
 		}
 		done <- err
 	}()
-	if err := l.Engine.qp(a.qp).verbs.Connect(ctx, n.Addr().String(), rnic.ConnParam{}); err != nil {
+	if err := l.qp(a.qp).verbs.Connect(ctx, n.Addr().String(), rnic.ConnParam{}); err != nil {
 		l.Fatal(err)
 	}
 	if err := <-done; err != nil {

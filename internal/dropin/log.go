@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 )
 
@@ -86,7 +87,7 @@ func (h *slogHandler) Handle(_ context.Context, r slog.Record) error {
 
 // WithAttrs implements slog.Handler.
 func (h *slogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &slogHandler{l: h.l, attrs: append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
+	return &slogHandler{l: h.l, attrs: append(slices.Clip(h.attrs), attrs...)}
 }
 
 // WithGroup implements slog.Handler. Package rnic has no groups.

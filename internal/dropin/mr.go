@@ -81,8 +81,11 @@ func accessOf(flags uint32) (a rnic.Access, _ Errno) {
 		flag uint32
 		a    rnic.Access
 	}{
-		{accessLocalWrite, rnic.LocalWrite}, {accessRemoteWrite, rnic.RemoteWrite}, {accessRemoteRead, rnic.RemoteRead},
-		{accessRemoteAtomic, rnic.RemoteAtomic}, {accessMWBind, rnic.BindWindow},
+		{accessLocalWrite, rnic.LocalWrite},
+		{accessRemoteWrite, rnic.RemoteWrite},
+		{accessRemoteRead, rnic.RemoteRead},
+		{accessRemoteAtomic, rnic.RemoteAtomic},
+		{accessMWBind, rnic.BindWindow},
 	} {
 		if flags&f.flag != 0 {
 			a |= f.a

@@ -104,8 +104,7 @@ func (q *qp) describe(wc *rnic.WC, out *WC) {
 // remoteStatus tells an access that the peer has not allowed from one that it has
 // not understood.
 func remoteStatus(cause error) uint32 {
-	var peer *rdmap.PeerError
-	if errors.As(cause, &peer) {
+	if peer, is := errors.AsType[*rdmap.PeerError](cause); is {
 		if code := peer.Terminate.Code; code.Layer() != rdmap.LayerLLP && code.EType() == 1 {
 			return wcRemoteAccess
 		}
@@ -116,12 +115,10 @@ func remoteStatus(cause error) uint32 {
 // terminateCode returns layer, type and code of the Terminate that has ended the
 // connection, or 0.
 func terminateCode(cause error) uint32 {
-	var peer *rdmap.PeerError
-	if errors.As(cause, &peer) {
+	if peer, is := errors.AsType[*rdmap.PeerError](cause); is {
 		return uint32(peer.Terminate.Code)
 	}
-	var ours *rdmap.Error
-	if errors.As(cause, &ours) {
+	if ours, is := errors.AsType[*rdmap.Error](cause); is {
 		return uint32(ours.Code)
 	}
 	return 0

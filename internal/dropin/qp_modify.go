@@ -3,6 +3,7 @@
 package dropin
 
 import (
+	"slices"
 	"syscall"
 
 	"urnic/rnic"
@@ -91,14 +92,14 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 		q.mu.Unlock()
 		return e.refuse(syscall.EINVAL, "modify QP 0x%x: max_rd_atomic and max_dest_rd_atomic are at most %d", q.num, rnic.MaxDepth)
 	}
-	switch {
-	case next == qpsErr:
+	switch next {
+	case qpsErr:
 		q.setState(next)
 		q.mu.Unlock()
 		q.leave()
 		q.toError()
 		return ok
-	case next == qpsReset:
+	case qpsReset:
 		q.mu.Unlock()
 		q.leave()
 		return q.reset()
@@ -124,12 +125,7 @@ func allowed(from, to uint32) bool {
 	if to == qpsReset || to == qpsErr {
 		return true
 	}
-	for _, s := range mayFollow[from] {
-		if s == to {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(mayFollow[from], to)
 }
 
 // current returns the state that the program is to see. The caller holds mu.
@@ -167,14 +163,23 @@ func (a *QPAttr) set(from *QPAttr, mask uint32) {
 		mask     uint32
 		to, from *uint32
 	}{
-		{qpPathMTU, &a.PathMTU, &from.PathMTU}, {qpQKey, &a.QKey, &from.QKey}, {qpRQPSN, &a.RQPSN, &from.RQPSN},
-		{qpSQPSN, &a.SQPSN, &from.SQPSN}, {qpDestQPN, &a.DestQPN, &from.DestQPN}, {qpAccess, &a.Access, &from.Access},
-		{qpAV, &a.IsGlobal, &from.IsGlobal}, {qpAV, &a.SGIDIndex, &from.SGIDIndex}, {qpAV, &a.DLID, &from.DLID},
-		{qpPKeyIndex, &a.PKeyIndex, &from.PKeyIndex}, {qpPort, &a.Port, &from.Port},
+		{qpPathMTU, &a.PathMTU, &from.PathMTU},
+		{qpQKey, &a.QKey, &from.QKey},
+		{qpRQPSN, &a.RQPSN, &from.RQPSN},
+		{qpSQPSN, &a.SQPSN, &from.SQPSN},
+		{qpDestQPN, &a.DestQPN, &from.DestQPN},
+		{qpAccess, &a.Access, &from.Access},
+		{qpAV, &a.IsGlobal, &from.IsGlobal},
+		{qpAV, &a.SGIDIndex, &from.SGIDIndex},
+		{qpAV, &a.DLID, &from.DLID},
+		{qpPKeyIndex, &a.PKeyIndex, &from.PKeyIndex},
+		{qpPort, &a.Port, &from.Port},
 		{qpMaxReadAtomic, &a.MaxReadAtomic, &from.MaxReadAtomic},
 		{qpMaxDestReadAtomic, &a.MaxDestReadAtomic, &from.MaxDestReadAtomic},
-		{qpMinRNRTimer, &a.MinRNRTimer, &from.MinRNRTimer}, {qpTimeout, &a.Timeout, &from.Timeout},
-		{qpRetryCount, &a.RetryCount, &from.RetryCount}, {qpRNRRetry, &a.RNRRetry, &from.RNRRetry},
+		{qpMinRNRTimer, &a.MinRNRTimer, &from.MinRNRTimer},
+		{qpTimeout, &a.Timeout, &from.Timeout},
+		{qpRetryCount, &a.RetryCount, &from.RetryCount},
+		{qpRNRRetry, &a.RNRRetry, &from.RNRRetry},
 	} {
 		if mask&f.mask != 0 {
 			*f.to = *f.from
