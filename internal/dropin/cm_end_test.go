@@ -22,7 +22,17 @@ func TestEndOfAConnectionIsToldOnceToBothSides(t *testing.T) {
 		},
 		"queue pair to ERR":     func(l *cmLab, _, to *cmEnd) { l.must("modify", l.QPModify(to.qp, &QPAttr{State: qpsErr}, qpState)) },
 		"queue pair is gone":    func(l *cmLab, from, _ *cmEnd) { l.must("destroy QP", l.QPDestroy(from.qp)) },
-		"a Send without a sink": func(_ *cmLab, from, _ *cmEnd) { from.send(1) },
+		"a Write to nowhere": func(l *cmLab, from, _ *cmEnd) {
+			src := l.region(make([]byte, 8), 0)
+			wr := SendWR{ID: 1, Opcode: wrWrite, SGL: &SGE{Addr: src.IOVA, Length: 8, LKey: src.STag}, NumSGE: 1}
+			*wr.RDMA() = RDMAWR{RemoteAddr: 1, RKey: 1}
+			l.must("post write", l.QPPostSend(from.qp, &wr, nil))
+		},
+		"disconnect by who has a message but no receive": func(l *cmLab, from, to *cmEnd) {
+			from.send(1)
+			from.completion(1, wcSuccess)
+			l.must("disconnect", l.IDDisconnect(to.id))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newCMLab(t, "URNIC_STRICT=1") // or the Send would wait for a sink
