@@ -11,6 +11,8 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"urnic/internal/dropin/rendezvous"
 )
 
@@ -24,10 +26,12 @@ type far struct {
 // A near is such a program: one queue pair, with memory.
 type near struct {
 	*cmLab
-	qp, cq Handle
-	far    far
-	buf    []byte
-	mr     Region
+	qp, cq  Handle
+	channel Handle
+	fd      int // of the channel
+	far     far
+	buf     []byte
+	mr      Region
 }
 
 // loopback is the GID of 127.0.0.1.
@@ -36,7 +40,13 @@ var loopback = netip.MustParseAddr("::ffff:127.0.0.1").As16()
 // near makes a queue pair in state INIT.
 func (l *cmLab) near() *near {
 	l.Helper()
-	n := &near{cmLab: l, cq: l.newCQ(), buf: make([]byte, 4096)}
+	n := &near{cmLab: l, buf: make([]byte, 4096)}
+	var bad Errno
+	n.channel, n.fd, bad = l.ChannelCreate(l.ctx)
+	l.must("create channel", bad)
+	entries := uint32(64)
+	n.cq, bad = l.CQCreate(l.ctx, &entries, n.channel, 1)
+	l.must("create CQ", bad)
 	init := QPInit{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}
 	l.must("create QP", l.QPCreate(l.pd, &init))
 	n.qp = init.QP
@@ -100,22 +110,35 @@ func (n *near) recv(id uint64) {
 	n.must("post receive", n.QPPostRecv(n.qp, &RecvWR{ID: id, SGL: &sge, NumSGE: 1}, nil))
 }
 
-// wc waits for a completion, as a program does that polls.
-func (n *near) wc() WC {
+// wc waits for a completion, as a program does that sleeps until there is one.
+func (n *near) wc() (wc WC) {
 	n.Helper()
-	var wc WC
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		switch got := n.CQPoll(n.cq, 1, &wc); got {
-		case 0:
-			time.Sleep(50 * time.Microsecond) // as there is nothing else to do
-		case 1:
+	for {
+		if got := n.CQPoll(n.cq, 1, &wc); got == 1 {
 			return wc
-		default:
-			n.Fatalf("poll: %d", got)
+		}
+		n.must("arm", n.CQArm(n.cq, false))
+		if got := n.CQPoll(n.cq, 1, &wc); got == 1 {
+			return wc
+		}
+		n.readable(n.fd)
+		var cookie uint64
+		n.must("next event", n.ChannelNext(n.channel, &cookie))
+	}
+}
+
+// readable waits until a descriptor is.
+func (n *near) readable(fd int) {
+	n.Helper()
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if got, err := unix.Poll(fds, int(patience/time.Millisecond)); got == 1 {
+			return
+		} else if err != nil && err != unix.EINTR {
+			n.Fatal(err)
 		}
 	}
-	n.Fatal("no completion came")
-	return wc
+	n.Fatal("what is waited for does not come")
 }
 
 func (n *near) want(id uint64, status uint32) {
@@ -266,9 +289,8 @@ func TestPeerThatNeverComes(t *testing.T) {
 		t.Errorf("it took only %v; want %v", spent, least)
 	}
 	var event Async
-	for a.AsyncNext(a.ctx, &event) == syscall.EAGAIN {
-		time.Sleep(time.Millisecond) // the event follows the completions
-	}
+	a.readable(a.contexts.get(a.ctx).async.fd)
+	a.must("next event", a.AsyncNext(a.ctx, &event))
 	if event.Type != eventQPFatal {
 		t.Errorf("event %d", event.Type)
 	}

@@ -1,0 +1,208 @@
+//go:build linux
+
+package dropin
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// roleOfProcess is the environment variable that makes this test binary a program
+// of its own; see TestProgram.
+const roleOfProcess = "URNIC_TEST_PROGRAM"
+
+// A program is a process with one queue pair. It tells number and PSN on its standard
+// output, and reads those of its peer from its standard input.
+type program struct {
+	testing.TB
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+	far far
+}
+
+// start runs this binary as a program.
+func start(t testing.TB, role string, settings ...string) *program {
+	t.Helper()
+	p := &program{TB: t, cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProgram$", "-test.timeout=2m")}
+	p.cmd.Env = append(append(os.Environ(), settings...), roleOfProcess+"="+role)
+	p.cmd.Stderr = t.Output()
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewScanner(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.far = far{gid: loopback, global: true}
+	if _, err := fmt.Sscanf(p.line(), "qp %d %d", &p.far.qpn, &p.far.psn); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// line returns the next line of the program.
+func (p *program) line() string {
+	p.Helper()
+	if !p.out.Scan() {
+		p.Fatalf("the program says no more: %v", p.out.Err())
+	}
+	return p.out.Text()
+}
+
+func (p *program) tell(f far) {
+	p.Helper()
+	if _, err := fmt.Fprintf(p.in, "%d %d\n", f.qpn, f.psn); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *program) end() {
+	p.Helper()
+	if err := p.cmd.Wait(); err != nil {
+		p.Errorf("the program: %v", err)
+	}
+}
+
+// TestProgram is what start runs.
+func TestProgram(t *testing.T) {
+	role := os.Getenv(roleOfProcess)
+	if role == "" {
+		return // this is not such a process
+	}
+	n := newCMLab(t, os.Environ()...).near()
+	fmt.Println("qp", n.far.qpn, n.far.psn)
+	to := far{gid: loopback, global: true}
+	if _, err := fmt.Scan(&to.qpn, &to.psn); err != nil {
+		t.Fatal(err)
+	}
+	n.recv(1)
+	n.connect(to)
+	count := map[uint64]int{} // of completions, which come as they come
+	for round := 1; round <= 20; round++ {
+		for count[1] < round || count[2] < round-1 {
+			wc := n.wc()
+			if wc.Status != wcSuccess {
+				t.Fatalf("completion of %d with status %d", wc.ID, wc.Status)
+			}
+			count[wc.ID]++
+		}
+		copy(n.buf, n.buf[2048:2112])
+		n.recv(1)
+		if round == 20 && role == "silent" {
+			fmt.Println("waiting")
+			n.wc() // until it is killed
+		}
+		n.must("post send", n.send(2))
+	}
+	n.want(2, wcSuccess)
+	n.must("destroy", n.QPDestroy(n.qp))
+}
+
+// talkTo sends to a program and takes what it sends back.
+func (n *near) talkTo(round int) {
+	n.Helper()
+	text := fmt.Sprintf("round %2d of QP 0x%x", round, n.far.qpn)
+	copy(n.buf, text)
+	n.recv(3)
+	n.must("post send", n.send(4))
+	for range 2 {
+		if wc := n.wc(); wc.Status != wcSuccess || wc.ID != 3 && wc.ID != 4 {
+			n.Fatalf("completion of %d with status %d", wc.ID, wc.Status)
+		}
+	}
+	if got := string(n.buf[2048:][:len(text)]); got != text {
+		n.Fatalf("%q came back; want %q", got, text)
+	}
+}
+
+// Several processes on one host find each other, whichever is told of its peer first.
+func TestProcessesFindEachOther(t *testing.T) {
+	const programs = 4
+	here := newCMLab(t)
+	slots := map[uint32]bool{}
+	var nears []*near
+	var fars []*program
+	for i := range programs {
+		n, p := here.near(), start(t, "echo")
+		slots[p.far.qpn>>indexBits] = true
+		if i%2 == 0 {
+			n.connect(p.far)
+			p.tell(n.far)
+		} else {
+			p.tell(n.far)
+			n.connect(p.far)
+		}
+		nears, fars = append(nears, n), append(fars, p)
+	}
+	if len(slots) != programs || slots[nears[0].far.qpn>>indexBits] {
+		t.Errorf("slots %v; that of this process is %d", slots, nears[0].far.qpn>>indexBits)
+	}
+	for round := range 20 {
+		for _, n := range nears {
+			n.talkTo(round)
+		}
+	}
+	for _, p := range fars {
+		p.end()
+	}
+}
+
+// A program that is killed leaves its peer an error, and nothing behind.
+func TestProgramIsKilled(t *testing.T) {
+	base := fmt.Sprint("URNIC_RENDEZVOUS_PORT=", 47000) // others use the default
+	n, p := newCMLab(t, base).near(), start(t, "silent", base)
+	n.connect(p.far)
+	p.tell(n.far)
+	for round := range 19 {
+		n.talkTo(round)
+	}
+	n.recv(5)
+	n.must("post send", n.send(6))
+	n.want(6, wcSuccess)
+	if got := p.line(); got != "waiting" {
+		t.Fatalf("the program says %q", got)
+	}
+	port := 47000 + int(p.far.qpn>>indexBits) - 1
+	if l, err := net.Listen("tcp", fmt.Sprint(":", port)); err == nil {
+		_ = l.Close()
+		t.Errorf("port %d is free though the program is there", port)
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("the program: %v", err)
+	}
+	n.want(5, wcFlushed)
+	n.must("post send", n.send(7))
+	n.want(7, wcRetryExceeded)
+	l, err := net.Listen("tcp", fmt.Sprint(":", port))
+	if err != nil {
+		t.Fatalf("the program has left its port: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	// A program that is told of one that is no more learns it when it sends.
+	late := n.cmLab.near()
+	begin := time.Now()
+	late.connect(p.far)
+	late.must("post send", late.send(8))
+	late.want(8, wcRetryExceeded)
+	if d := time.Since(begin); d > 20*time.Second {
+		t.Errorf("it took %v", d)
+	}
+}
