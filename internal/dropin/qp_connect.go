@@ -82,9 +82,6 @@ func (q *qp) meet(mask uint32) Errno {
 			p.Addr = p.Addr.WithZone(own.Zone())
 		}
 	}
-	if p.QPN == q.num && (!p.Addr.IsValid() || e.isLocal(p.Addr.WithZone(""))) {
-		return e.refuse(syscall.EOPNOTSUPP, "modify QP 0x%x to RTR: a queue pair can't be its own peer", q.num)
-	}
 	q.met.Store(true)
 	q.failure.Store(wcRetryExceeded) // if the peer does not come, or goes
 	if err := q.endpoint.Connect(p, q.introduced); err != nil {

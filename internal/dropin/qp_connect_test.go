@@ -163,9 +163,9 @@ func passText(a, b *near, text string) {
 }
 
 // twoEngines are two processes, as it were.
-func twoEngines(t *testing.T, settings ...string) (a, b *near) {
+func twoEngines(t *testing.T) (a, b *near) {
 	t.Helper()
-	return newCMLab(t, settings...).near(), newCMLab(t, settings...).near()
+	return newCMLab(t).near(), newCMLab(t).near()
 }
 
 func TestProgramsThatModifyQueuePairsThemselves(t *testing.T) {
@@ -209,6 +209,41 @@ func TestProgramThatIsItsOwnPeer(t *testing.T) {
 	passText(a, b, "within")
 	if bad := l.near().toRTR(a.far); bad != ok {
 		t.Errorf("to a queue pair that has a peer: %v", bad)
+	}
+}
+
+// A queue pair that is its own peer takes its own Sends, and reads its own memory. What
+// it has to itself is gone with it.
+func TestQueuePairThatIsItsOwnPeer(t *testing.T) {
+	l := newCMLab(t)
+	for _, global := range []bool{true, false} {
+		n := l.near()
+		n.far.global = global
+		n.connect(n.far)
+		for round := range uint64(10) {
+			copy(n.buf, fmt.Sprint("to myself ", round))
+			n.recv(1)
+			n.must("post send", n.send(2))
+			got := n.wc().ID + n.wc().ID // in whatever order
+			if want := fmt.Sprint("to myself ", round); got != 3 || string(n.buf[2048:][:len(want)]) != want {
+				t.Errorf("completions %d, %q; want %q", got, n.buf[2048:2064], want)
+			}
+			sge := SGE{Addr: n.mr.Addr + 1024, Length: 11, LKey: n.mr.STag}
+			wr := SendWR{ID: 5, SGL: &sge, NumSGE: 1, Opcode: wrRead, Flags: sendSignaled}
+			wr.RDMA().RemoteAddr, wr.RDMA().RKey = n.mr.Addr, n.mr.STag
+			n.must("post read", n.QPPostSend(n.qp, &wr, nil))
+			n.want(5, wcSuccess)
+			if string(n.buf[1024:][:11]) != string(n.buf[:11]) {
+				t.Errorf("%q was read", n.buf[1024:][:11])
+			}
+		}
+		n.recv(6)
+		n.must("ERR", n.QPModify(n.qp, &QPAttr{State: qpsErr}, qpState))
+		n.want(6, wcFlushed)
+		n.must("RESET", n.QPModify(n.qp, &QPAttr{State: qpsReset}, qpState))
+		n.init()
+		n.connect(n.far)
+		n.must("destroy", n.QPDestroy(n.qp))
 	}
 }
 
@@ -304,7 +339,7 @@ func TestPeerThatNeverComes(t *testing.T) {
 // Programs bring queue pairs back to RESET, in whatever state, and use them anew.
 func TestQueuePairGoesBackToReset(t *testing.T) {
 	a, b := twoEngines(t)
-	c := b.cmLab.near()
+	c := b.near()
 	reset := func(n *near) {
 		n.Helper()
 		n.must("RESET", n.QPModify(n.qp, &QPAttr{State: qpsReset}, qpState))
@@ -337,8 +372,6 @@ func TestPeersThatAreRefused(t *testing.T) {
 		idx  uint32
 		want Errno
 	}{
-		"itself":                {n.far, rtrMask, 0, syscall.EOPNOTSUPP},
-		"itself without GRH":    {far{qpn: n.far.qpn}, rtrMask, 0, syscall.EOPNOTSUPP},
 		"number of 25 bits":     {far{qpn: 1 << 24, gid: loopback, global: true}, rtrMask, 0, syscall.EINVAL},
 		"no address":            {far{qpn: 1<<14 | 9, global: true}, rtrMask, 0, syscall.EINVAL},
 		"multicast":             {far{qpn: 1<<14 | 9, gid: [16]byte{0xff, 2, 15: 1}, global: true}, rtrMask, 0, syscall.EINVAL},

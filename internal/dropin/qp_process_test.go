@@ -197,7 +197,7 @@ func TestProgramIsKilled(t *testing.T) {
 		t.Error(err)
 	}
 	// A program that is told of one that is no more learns it when it sends.
-	late := n.cmLab.near()
+	late := n.near()
 	begin := time.Now()
 	late.connect(p.far)
 	late.must("post send", late.send(8))

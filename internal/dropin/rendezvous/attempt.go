@@ -57,6 +57,9 @@ func (a *attempt) wake() {
 // about to answer, so that both think the same of the connection.
 func (a *attempt) run() error {
 	a.local = !a.peer.Addr.IsValid() || a.e.m.cfg.Local(a.peer.Addr.WithZone(""))
+	if a.isSelf() {
+		return a.reflect()
+	}
 	a.pause = firstPause
 	a.begin = time.NewTimer(patience)
 	defer a.begin.Stop()
@@ -98,7 +101,7 @@ func (a *attempt) run() error {
 				return err
 			}
 		case <-a.ctx.Done():
-			a.hangUp(context.Cause(a.ctx))
+			_, _ = a.hangUp(context.Cause(a.ctx)) // nobody wants to know
 			return context.Cause(a.ctx)
 		}
 	}

@@ -17,12 +17,16 @@ func TestBudgetIsInfiniBandsWithinBounds(t *testing.T) {
 		timeout, retries uint32
 		want             time.Duration
 	}{
-		{0, 7, 0}, {0, 0, 0},
-		{1, 0, 4 * time.Second}, {14, 7, 4 * time.Second}, // 2.1 s
+		{0, 7, 0},
+		{0, 0, 0},
+		{1, 0, 4 * time.Second},
+		{14, 7, 4 * time.Second}, // 2.1 s
 		{16, 7, 4 * 4096 * time.Nanosecond << 16 * 8}, // 8.6 s
 		{18, 0, 4 * 4096 * time.Nanosecond << 18},     // 4.3 s
 		{18, 7, 4 * 4096 * time.Nanosecond << 18 * 8}, // 34 s
-		{21, 7, 2 * time.Minute}, {31, 7, 2 * time.Minute}, {1 << 31, 1 << 31, 2 * time.Minute},
+		{21, 7, 2 * time.Minute},
+		{31, 7, 2 * time.Minute},
+		{1 << 31, 1 << 31, 2 * time.Minute},
 	} {
 		if got := Budget(tt.timeout, tt.retries); got != tt.want {
 			t.Errorf("timeout %d, %d retries: %v; want %v", tt.timeout, tt.retries, got, tt.want)
@@ -34,7 +38,7 @@ func TestBudgetIsInfiniBandsWithinBounds(t *testing.T) {
 var absences = map[string]func(s *sim, b *side){
 	"in INIT":     func(*sim, *side) {},
 	"destroyed":   func(_ *sim, b *side) { b.ep.Close() },
-	"ended":       func(_ *sim, b *side) { b.process.kill() },
+	"ended":       func(_ *sim, b *side) { b.kill() },
 	"unreachable": func(s *sim, _ *side) { s.blocked = func(netip.Addr, netip.Addr) bool { return true } },
 	"elsewhere":   func(s *sim, b *side) { b.rtr(s.process(hostC).side()) },
 }

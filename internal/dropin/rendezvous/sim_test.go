@@ -100,7 +100,7 @@ func (l *simListener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.at) }
 
 // A simConn says the addresses of the hosts.
 type simConn struct {
-	net.Conn
+	*simnet.Conn
 	local, remote netip.AddrPort
 }
 
@@ -166,9 +166,8 @@ var (
 )
 
 // process starts one, which ends with the test.
-func (s *sim) process(host netip.Addr, change ...func(*Config, *rnic.Config)) *process {
+func (s *sim) process(host netip.Addr) *process {
 	s.Helper()
-	devCfg := rnic.Config{}
 	cfg := Config{
 		Listen: s.listen(host),
 		Dial: func(ctx context.Context, _ netip.Addr, to netip.AddrPort) (net.Conn, error) {
@@ -176,12 +175,9 @@ func (s *sim) process(host netip.Addr, change ...func(*Config, *rnic.Config)) *p
 		},
 		Local: func(a netip.Addr) bool { return a == host || a.IsLoopback() },
 	}
-	for _, c := range change {
-		c(&cfg, &devCfg)
-	}
 	p := &process{sim: s, host: host}
 	var err error
-	if p.dev, err = rnic.Open(devCfg); err != nil {
+	if p.dev, err = rnic.Open(rnic.Config{}); err != nil {
 		s.Fatal(err)
 	}
 	cfg.Device = p.dev
@@ -220,8 +216,8 @@ func (p *process) kill() {
 func (p *process) side() *side {
 	p.Helper()
 	p.last++
-	p.sim.psn += 0x12345
-	s := &side{process: p, num: p.m.Slot()<<IndexBits | p.last, psn: p.sim.psn & maxNumber, done: make(chan error, 1)}
+	p.psn += 0x12345
+	s := &side{process: p, num: p.m.Slot()<<IndexBits | p.last, psn: p.psn & maxNumber, done: make(chan error, 1)}
 	var err error
 	for _, cq := range []**rnic.CQ{&s.send, &s.recv} {
 		if *cq, err = p.dev.CreateCQ(rnic.CQAttr{Entries: 64}); err != nil {

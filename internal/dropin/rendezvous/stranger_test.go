@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
 	"urnic/rnic"
 
 	"urnic/mpa"
