@@ -207,14 +207,15 @@ static pid_t run(int (*function)(void))
 /* A signal that all threads of the program block waits for who asks for it. */
 static int wait_for_blocked(void)
 {
+	const int waited[] = {SIGUSR1, SIGCHLD, SIGPROF, SIGSTKFLT, SIGURG};
 	const struct timespec patience = {20, 0};
 	siginfo_t info;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGURG);
+	for (size_t i = 0; i < COUNT(waited); i++)
+		sigaddset(&set, waited[i]);
 	OK(pthread_sigmask(SIG_BLOCK, &set, NULL));
 	use_verbs();
 	for (int i = 0; i < 100; i++) {
@@ -224,8 +225,11 @@ static int wait_for_blocked(void)
 		EQ(info.si_value.sival_int, i);
 		EQ(info.si_code, SI_QUEUE);
 	}
-	OK(kill(getpid(), SIGUSR1));
-	EQ(sigtimedwait(&set, &info, &patience), SIGUSR1);
+	for (size_t i = 0; i < COUNT(waited); i++) {
+		OK(kill(getpid(), waited[i]));
+		use_verbs();
+		EQ(sigtimedwait(&set, &info, &patience), waited[i]);
+	}
 	return 5;
 }
 
@@ -254,10 +258,13 @@ int main(void)
 	killed(run(raise_runtimes), SIGRTMIN);
 	ends(child(wait_for_blocked), 5);
 
+	const int each[] = {SIGUSR1, SIGRTMIN, SIGPIPE, SIGFPE, SIGBUS, SIGSEGV};
+
+	for (size_t i = 0; i < COUNT(each); i++)
+		CHECK(signal(each[i], SIG_DFL) != SIG_ERR); /* a sanitizer has handlers */
 	use_verbs();
 	urgent();
-	each_way(SIGUSR1);
-	each_way(SIGPIPE);
-	each_way(SIGRTMIN);
+	for (size_t i = 0; i < COUNT(each); i++)
+		each_way(each[i]);
 	return 0;
 }
