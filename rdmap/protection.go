@@ -7,6 +7,14 @@ import (
 	"urnic/stag"
 )
 
+// refuses returns an *stag.AccessError if the stream refuses a right that an STag grants.
+func (c *Config) refuses(need stag.Access, s stag.STag, to, n uint64) error {
+	if c.Refused == nil || stag.Access(c.Refused.Load())&need == 0 {
+		return nil
+	}
+	return &stag.AccessError{Violation: stag.NoRights, STag: s, Wanted: need, TO: to, Len: n, Refused: true}
+}
+
 // protectionError says what a failed access means as an error of RDMAP: for
 // the source of a Read, the target of an atomic (RFC 5040 §7.2).
 func protectionError(err error) *Error {

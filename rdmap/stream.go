@@ -25,6 +25,10 @@ type Config struct {
 	// (RFC 6581 §9.2). They are the provider's affair: the ULP sees nothing.
 	SendRTR, ExpectRTR mpa.RTR
 
+	// Refused are rights, stag.RemoteRead and such, that the peer has not on this
+	// stream, whatever STags grant. They may change at any time. Nil: none.
+	Refused *atomic.Uint32
+
 	Trace func(Trace) // sees each message with its verdict, if not nil
 }
 

@@ -47,6 +47,9 @@ func (r *receiver) PlaceTagged(h *ddp.TaggedHeader, payload []byte) error {
 		need = stag.LocalWrite
 	}
 	mem, err := r.intake.lease.Open(r.cfg.Memory, h.STag, r.cfg.Scope, need, h.TO, n)
+	if err == nil {
+		err = r.cfg.refuses(need, h.STag, h.TO, n)
+	}
 	if err != nil {
 		return placementError(err)
 	}
@@ -320,7 +323,11 @@ func (r *receiver) readRequest(h *ddp.UntaggedHeader, length uint32) error {
 		return err
 	}
 	if req.Size > 0 { // an empty one is not checked: §5.2.1
-		if err := r.cfg.Memory.Check(req.SrcSTag, r.cfg.Scope, stag.RemoteRead, req.SrcTO, uint64(req.Size)); err != nil {
+		err = r.cfg.Memory.Check(req.SrcSTag, r.cfg.Scope, stag.RemoteRead, req.SrcTO, uint64(req.Size))
+		if err == nil {
+			err = r.cfg.refuses(stag.RemoteRead, req.SrcSTag, req.SrcTO, uint64(req.Size))
+		}
+		if err != nil {
 			e := protectionError(err)
 			e.RDMAHeader = append([]byte(nil), b...)
 			return e
@@ -348,6 +355,9 @@ func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
 	}
 	aligned := uintptr(unsafe.Pointer(unsafe.SliceData(pin.Bytes())))%AtomicLen == 0
 	pin.Release()
+	if err := r.cfg.refuses(stag.RemoteAtomic, req.STag, req.TO, AtomicLen); err != nil {
+		return protectionError(err)
+	}
 	if !aligned {
 		return misaligned(req)
 	}

@@ -125,7 +125,9 @@ func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*li
 		qp: q, conn: conn, params: params, recording: recording, held: held,
 		txStopped: make(chan struct{}), writeEnded: make(chan struct{}), aborted: make(chan struct{}), done: make(chan struct{}),
 	}
-	cfg := rdmap.Config{Memory: &q.pd.dev.memory, Scope: q.scope(), IRD: int(params.IRD), ORD: int(params.ORD)}
+	cfg := rdmap.Config{
+		Memory: &q.pd.dev.memory, Scope: q.scope(), IRD: int(params.IRD), ORD: int(params.ORD), Refused: &q.refused,
+	}
 	if params.Role == mpa.Initiator {
 		cfg.SendRTR = params.RTR
 		l.heard.Store(true)

@@ -218,6 +218,15 @@ func TestPeerCannotExceedWhatAnSTagAllows(t *testing.T) {
 				return mr.STag(), mr.Base()
 			}}
 			v.run(t)
+			if of.right == rnic.RemoteInvalidate { // that is no right of queue pairs
+				continue
+			}
+			v = target{name: "of the queue pair ", length: 8, tries: of.tries, make: func(l lab, p *rnictest.Pair, mem []byte) (stag.STag, uint64) {
+				p.B.QP.RefuseRemote(of.right)
+				mr := l.region(p.B.PD, mem, everyRight)
+				return mr.STag(), mr.Base()
+			}}
+			v.run(t)
 		}
 	})
 	t.Run("atomic that is not aligned", func(t *testing.T) {

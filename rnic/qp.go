@@ -61,6 +61,8 @@ type QP struct {
 	rq      recvQueue
 	srqHeld atomic.Int32 // receives of the SRQ that have arrived and are not polled
 
+	refused atomic.Uint32 // rights that peers have not: an Access
+
 	forgotten atomic.Bool // it completes nothing; read under the mu of the completion queue
 
 	closing sync.Once
@@ -387,6 +389,16 @@ func (q *QP) Forget() {
 	q.forgotten.Store(true)
 	q.sendCQ.purge(q.num)
 	q.recvCQ.purge(q.num)
+}
+
+// RefuseRemote takes rights from the peer, RemoteWrite, RemoteRead and RemoteAtomic,
+// whatever the STags grant that it uses: such an access ends the stream as one to
+// memory without the right does. It holds from now on, for all streams, until the
+// next call; 0 refuses nothing, as from the beginning.
+func (q *QP) RefuseRemote(rights Access) {
+	if q.made() {
+		q.refused.Store(uint32(rights & (RemoteWrite | RemoteRead | RemoteAtomic)))
+	}
 }
 
 // end brings the queue pair to state Error with all requests flushed, whatever

@@ -38,17 +38,19 @@ type AccessError struct {
 	Base      uint64 // the range there is, if it came to that check
 	Size      uint64
 	Granted   Access // the rights there are, if it came to that check
+	Refused   bool   // the STag grants it, but the stream does not
 }
 
 // Error names the STag, the access and what was found.
 func (e *AccessError) Error() string {
 	s := fmt.Sprintf("stag: %v: %v, %v of %d octets at 0x%x", e.Violation, e.STag, e.Wanted, e.Len, e.TO)
-	switch e.Violation {
-	case NoRights:
+	switch {
+	case e.Refused:
+		s += "; the queue pair refuses it"
+	case e.Violation == NoRights:
 		s += fmt.Sprintf("; it grants %v", e.Granted)
-	case OutOfBounds, Wrap:
+	case e.Violation == OutOfBounds || e.Violation == Wrap:
 		s += fmt.Sprintf("; it covers %d octets at 0x%x", e.Size, e.Base)
-	default:
 	}
 	return s
 }

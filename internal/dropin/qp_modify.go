@@ -113,6 +113,10 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 			return bad
 		}
 	}
+	if mask&qpAccess != 0 {
+		granted, _ := accessOf(q.attr.Access & (accessRemoteWrite | accessRemoteRead | accessRemoteAtomic))
+		q.verbs.RefuseRemote(^granted)
+	}
 	q.setState(next)
 	if was == qpsRTR && next == qpsRTS {
 		q.readyToSend()
@@ -152,6 +156,7 @@ func (q *qp) reset() Errno {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failure.Store(0)
+	q.verbs.RefuseRemote(0)
 	q.attr, q.last, q.managed = QPAttr{}, false, false
 	q.setState(qpsReset)
 	return ok
