@@ -118,10 +118,11 @@ func (id *cmID) connect(ctx context.Context, c connSettings) error {
 		return err
 	}
 	cfg.PeerToPeer = false
-	if plain := c.qp.verbs.ConnectVia(ctx, id.dial, c.param); plain == nil || !knowsNoPeerToPeer(plain) {
+	plain := c.qp.verbs.ConnectVia(ctx, id.dial, c.param)
+	if _, isRejected := errors.AsType[*mpa.RejectedError](plain); plain == nil || isRejected {
 		return plain
 	}
-	return err // which says what came of the first try
+	return err // it was not that: the first try says what was
 }
 
 // knowsNoPeerToPeer reports whether an error looks like what a Responder does that
@@ -159,10 +160,12 @@ func failure(err error) CMEvent {
 		return ev
 	}
 	number := connErrno(err)
-	if number == syscall.ECONNREFUSED || number == syscall.ECONNRESET {
+	switch number {
+	case syscall.ECONNREFUSED, syscall.ECONNRESET:
 		ev.Type = cmRejected
-	} else if number == syscall.ETIMEDOUT {
+	case syscall.ETIMEDOUT:
 		ev.Type = cmUnreachable
+	default: // is all the same to a program
 	}
 	ev.Status = -int32(number)
 	return ev
