@@ -90,12 +90,16 @@ func TestSidesThatDisagreeWhoGoesFirst(t *testing.T) {
 			for range 50 { // as ties are random
 				inSim(t, func(s *sim) {
 					a, b := s.process(hostA).side(), s.process(hostB).side()
+					begin := time.Now()
 					for _, d := range [][2]*side{{a, b}, {b, a}} {
 						d[0].rtr(d[1], func(p *Peer) { p.From = from })
 						d[0].rts(0)
 					}
 					wants(s, a, b)
 					talk(s, a, b)
+					if d := time.Since(begin); d > patience || name == "both" && d > firstPause/4 {
+						s.Errorf("it took %v: both have given way", d)
+					}
 				})
 			}
 		})
@@ -150,7 +154,7 @@ func TestProcessWithoutSlotDials(t *testing.T) {
 
 // What may be outstanding is what the peer's program has said that it takes.
 func TestDepthsAreThoseOfThePeer(t *testing.T) {
-	for _, depths := range [][2]int{{16, 16}, {1, 128}, {128, 1}, {3, 5}} {
+	for _, depths := range [][2]int{{16, 16}, {1, 128}, {128, 1}, {3, 5}, {7, 0}} {
 		inSim(t, func(s *sim) {
 			a, b := s.process(hostA).side(), s.process(hostB).side()
 			a.rtr(b, func(p *Peer) { p.IRD = depths[0] })
