@@ -1,0 +1,259 @@
+//go:build dropin
+
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// plainly compiles a C program as any user would, without sanitizers, which have signal
+// handlers and stacks of their own.
+func plainly(t *testing.T, name string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name)
+	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-O2", "-o", out}
+	for _, file := range []string{name, "process", "pair", "support"} {
+		args = append(args, "tests/"+file+".c")
+	}
+	if err := command("gcc", append(args, "-libverbs", "-lrdmacm", "-pthread")...); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The tests of processes hold without sanitizers too, and for an ordinary user.
+func TestProcessesOfAnOrdinaryUser(t *testing.T) {
+	lib := libraries(t)
+	names, err := filepath.Glob("tests/process_*.c")
+	if err != nil || len(names) < 7 {
+		t.Fatalf("only %q: %v", names, err)
+	}
+	for _, path := range names {
+		name := strings.TrimSuffix(filepath.Base(path), ".c")
+		t.Run(name, func(t *testing.T) {
+			// Where everybody may read it.
+			dir, err := os.MkdirTemp("", "liburnic-process-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.CopyFS(dir, os.DirFS(lib)); err != nil {
+				t.Fatal(err)
+			}
+			program := filepath.Join(dir, name)
+			if err := os.Rename(plainly(t, name), program); err != nil {
+				t.Fatal(err)
+			}
+			for mode, variable := range modes(dir) {
+				cmd := exec.CommandContext(t.Context(), program)
+				cmd.Dir = dir
+				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), variable}
+				if os.Getuid() == 0 {
+					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+				}
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Errorf("%s: %v\n%s", mode, err, tail(string(out), 30))
+				}
+				for line := range strings.Lines(string(out)) {
+					if name != "process_fork" || !strings.Contains(line, "was forked after its parent had used verbs") {
+						t.Errorf("%s: it says %s", mode, line)
+					}
+				}
+				if name == "process_fork" && len(out) == 0 {
+					t.Errorf("%s: no line says why children have no verbs", mode)
+				}
+			}
+		})
+	}
+}
+
+// An engine that is missing, or of another version, is told of, and the program finds no
+// device.
+func TestWhatIsWrongWithTheEngineIsTold(t *testing.T) {
+	lib := libraries(t)
+	broken := filepath.Join(t.TempDir(), "broken.so")
+	if err := os.WriteFile(broken, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ engine, want string }{
+		"missing":       {"/nowhere/liburnic-engine.so", "/nowhere/liburnic-engine.so: cannot open shared object file"},
+		"broken":        {broken, "too short"},
+		"other library": {filepath.Join(lib, "replace", "libefa.so.1"), "has no urnic_engine_open: it is of another version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "ibv_devices")
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LD_PRELOAD=" + filepath.Join(lib, "liburnic.so"), "URNIC_ENGINE=" + tc.engine}
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "liburnic: ") || !strings.Contains(string(out), tc.want) || strings.Contains(string(out), "urnic0") {
+				t.Errorf("%v: %s; want %q", err, out, tc.want)
+			}
+		})
+	}
+}
+
+// A program that is killed while it connects or sends leaves no file, no process, and its
+// port to the next.
+func TestKilledProgramsLeaveNothing(t *testing.T) {
+	lib := libraries(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	shm := files(t, "/dev/shm")
+	// Each round it is killed at another place: after so many lines of what both say.
+	for round := range 6 {
+		dir := t.TempDir()
+		rping := func(args ...string) (*exec.Cmd, *bufio.Scanner) {
+			cmd := exec.CommandContext(t.Context(), "rping", append(args, "-a", "127.0.0.1", "-p", port)...)
+			cmd.Dir = dir
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LD_PRELOAD=" + filepath.Join(lib, "liburnic.so"),
+				"TMPDIR=" + dir, "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			return cmd, bufio.NewScanner(out)
+		}
+		kill := func(cmd *exec.Cmd) {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			_ = cmd.Wait() // it was killed
+			if err := syscall.Kill(-cmd.Process.Pid, 0); err != syscall.ESRCH {
+				t.Errorf("round %d: processes are left: %v", round, err)
+			}
+		}
+		server, _ := rping("-s", "-d")
+		waitForPort(t, port)
+		client, said := rping("-c", "-v")
+		for range round * 3 {
+			if !said.Scan() {
+				t.Fatalf("round %d: the client ends", round)
+			}
+		}
+		if round%2 == 0 {
+			kill(client)
+			kill(server)
+		} else {
+			kill(server)
+			kill(client)
+		}
+		if left := files(t, dir); left != "" {
+			t.Errorf("round %d: files are left: %s", round, left)
+		}
+	}
+	if now := files(t, "/dev/shm"); now != shm {
+		t.Errorf("/dev/shm: %s; it was %s", now, shm)
+	}
+}
+
+// waitForPort waits until a connection to a port can be made. It is no RDMA connection,
+// which the server takes for one that fails.
+func waitForPort(t *testing.T, port string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; {
+		if bound(t, port) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nobody listens at port %s", port)
+		}
+	}
+}
+
+// bound tells whether somebody listens at a TCP port of IPv4 or IPv6.
+func bound(t *testing.T, port string) bool {
+	t.Helper()
+	var n int
+	if _, err := fmt.Sscan(port, &n); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		b, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			f := strings.Fields(line)
+			if len(f) > 3 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", n)) && f[3] == "0A" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func files(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// How long a program lasts that lists the devices: without us, with us, and by way of
+// urnic run. What we add is to be less than 30 ms.
+func BenchmarkStartUp(b *testing.B) {
+	lib, err := makeLibraries()
+	if err != nil {
+		b.Fatal(err)
+	}
+	urnic := filepath.Join(lib, "..", "bin", "urnic")
+	preload := "LD_PRELOAD=" + filepath.Join(lib, "liburnic.so")
+	lasts := func(env string, line ...string) time.Duration {
+		cmd := exec.Command(line[0], line[1:]...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), env}
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		start := time.Now()
+		err := cmd.Run()
+		took := time.Since(start)
+		if env != "" || len(line) > 1 { // without us there is no device
+			if err != nil || !strings.Contains(out.String(), "urnic0") {
+				b.Fatalf("%v: %v\n%s", line, err, out.String())
+			}
+		}
+		return took
+	}
+	var bare, preloaded, run time.Duration
+	for b.Loop() {
+		bare += lasts("", "ibv_devices")
+		preloaded += lasts(preload, "ibv_devices")
+		run += lasts("", urnic, "run", "--", "ibv_devices")
+	}
+	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(b.N) }
+	b.ReportMetric(ms(bare), "bare-ms")
+	b.ReportMetric(ms(preloaded-bare), "preload-adds-ms")
+	b.ReportMetric(ms(run-bare), "run-adds-ms")
+	b.ReportMetric(float64(run)/float64(bare), "run/bare")
+}
