@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,14 +57,36 @@ var makeLibraries = sync.OnceValues(func() (string, error) {
 })
 
 // The programs are told of each wrong access to memory, each leak and each undefined
-// behaviour: their own, and the shim's where it passes them memory. They hold the
-// sanitizers themselves, because a sanitizer in a library wants to be the first that
-// is loaded, and liburnic.so is preloaded. They bind at once, as Debian's tools do.
+// behaviour. They hold the sanitizers themselves, because a sanitizer in a library
+// wants to be the first that is loaded, and liburnic.so is preloaded; with all of
+// their functions, which the instrumented shim calls. They bind at once, as Debian's
+// tools do.
 var (
-	compilerFlags = []string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
-		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}
-	linkerFlags = []string{"-static-libasan", "-static-libubsan", "-Wl,-z,now", "-libverbs", "-lrdmacm", "-pthread"}
+	sanitizerFlags = []string{"-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}
+	compilerFlags  = append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror"}, sanitizerFlags...)
+	linkerFlags    = []string{"-rdynamic", "-static-libasan", "-static-libubsan", "-Wl,-z,now", "-libverbs", "-lrdmacm", "-pthread"}
 )
+
+// instrumented builds the C half with the sanitizers, and returns the library.
+func instrumented(t *testing.T) string {
+	t.Helper()
+	path, err := makeInstrumented()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var makeInstrumented = sync.OnceValues(func() (string, error) {
+	files, err := filepath.Glob("shim/*.c")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(built, "liburnic.so")
+	args := slices.Concat(sanitizerFlags, []string{"-std=c11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-shared",
+		"-nodefaultlibs", "-Wl,--version-script,shim/liburnic.map", "-Wl,-z,now", "-Wl,-Bsymbolic-functions", "-o", path}, files)
+	return path, command("gcc", append(args, "-ldl", "-lc", "-pthread")...)
+})
 
 // A source is one of the C files.
 type source struct {

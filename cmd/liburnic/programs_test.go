@@ -17,26 +17,51 @@ import (
 )
 
 // modes are the ways to give a program our library, as variables of its environment.
-func modes(lib string) map[string]string {
-	return map[string]string{
-		"interpose": "LD_PRELOAD=" + filepath.Join(lib, "liburnic.so"),
-		"replace":   "LD_LIBRARY_PATH=" + filepath.Join(lib, "replace"),
+// In the third, the C half is watched by the sanitizers of the program.
+func modes(t *testing.T) map[string][]string {
+	lib := libraries(t)
+	return map[string][]string{
+		"interpose": {"LD_PRELOAD=" + filepath.Join(lib, "liburnic.so")},
+		"replace":   {"LD_LIBRARY_PATH=" + filepath.Join(lib, "replace")},
+		"instrumented": {
+			"LD_PRELOAD=" + instrumented(t),
+			"URNIC_ENGINE=" + filepath.Join(lib, "liburnic-engine.so"),
+		},
 	}
 }
 
 // Each C program in tests/ is about one kind of object, and ends with status 0 if all
 // is as it should be. The test of one is TestPrograms/NAME/MODE.
 func TestPrograms(t *testing.T) {
-	lib, paths := libraries(t), programs(t)
+	paths, all := programs(t), modes(t)
 	for _, name := range slices.Sorted(maps.Keys(paths)) {
 		t.Run(name, func(t *testing.T) {
-			for mode, variable := range modes(lib) {
+			for mode, env := range all {
+				if mode == "instrumented" && name == "process_spawn" {
+					continue // it starts programs that have no sanitizers for the library to call
+				}
 				t.Run(mode, func(t *testing.T) {
 					t.Parallel()
-					start(t, paths[name], variable)
+					start(t, paths[name], env...)
 				})
 			}
 		})
+	}
+}
+
+// A program that forgets what it has made fails, and one that has the C half write
+// beyond memory: so the others are watched.
+func TestSanitizersWatch(t *testing.T) {
+	all := modes(t)
+	for name, want := range map[string]string{"leak": "LeakSanitizer: detected memory leaks", "overflow": "heap-buffer-overflow"} {
+		path := filepath.Join(built, "fault-"+name)
+		args := append(slices.Clone(compilerFlags), "-o", path, "tests/faults/"+name+".c")
+		if err := command("gcc", append(args, linkerFlags...)...); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := output(t, path, all["instrumented"]...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s ends with %v and says:\n%s", name, err, out)
+		}
 	}
 }
 
@@ -46,8 +71,16 @@ func TestDistributionPassesStrings(t *testing.T) {
 	start(t, programs(t)["strings"])
 }
 
-// start runs a program with a bare environment and wants success.
+// start runs a program and wants success.
 func start(t *testing.T, path string, env ...string) {
+	t.Helper()
+	if out, err := output(t, path, env...); err != nil {
+		t.Errorf("%s: %v\n%s", filepath.Base(path), err, tail(out, 80))
+	}
+}
+
+// output runs a program with a bare environment, and returns what it says.
+func output(t *testing.T, path string, env ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -62,9 +95,8 @@ func start(t *testing.T, path string, env ...string) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 5 * time.Second
-	if err := cmd.Run(); err != nil {
-		t.Errorf("%s: %v\n%s", filepath.Base(path), err, tail(out.String(), 80))
-	}
+	err := cmd.Run()
+	return out.String(), err
 }
 
 // tail returns the last n lines of a text.
