@@ -47,20 +47,30 @@ static void orders(void)
 	}
 }
 
-/* A queue pair can't be its own peer: a connection of TCP has two ends. */
+/* A queue pair that is its own peer, as programs have it that flush memory by a Read of their own. */
 static void itself(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .max_dest_rd_atomic = 1,
-				   .ah_attr = {.is_global = 1, .port_num = 1}};
+	union ibv_gid gid;
 	struct pair p;
 
 	pair_unconnected(&p, &(struct plan){0});
-	attr.ah_attr.grh.dgid = gid_of(&p.a, 0);
-	attr.dest_qp_num = p.a.qp->qp_num;
-	EQ(ibv_modify_qp(p.a.qp, &attr,
-			 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	   EOPNOTSUPP);
+	gid = gid_of(&p.a, 0);
+	qp_to_rtr(p.a.qp, &gid, p.a.qp->qp_num, 4);
+	qp_to_rts(p.a.qp, 4);
+	recv_at(&p.a, 1, 100, 8);
+	p.a.memory[0] = 0x51;
+	post(&p.a, .opcode = IBV_WR_SEND, .wr_id = 2, .length = 8);
+	done(p.a.scq, 2, IBV_WC_SEND);
+	done(p.a.rcq, 1, IBV_WC_RECV);
+	EQ(p.a.memory[100], 0x51);
+	post(&p.a, .opcode = IBV_WR_RDMA_READ, .wr_id = 3, .offset = 200, .length = 8, .remote = to(&p.a, 0),
+	     .rkey = p.a.mr->rkey);
+	done(p.a.scq, 3, IBV_WC_RDMA_READ);
+	EQ(p.a.memory[200], 0x51);
+	post(&p.a, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .wr_id = 4, .offset = 304, .length = 8, .remote = to(&p.a, 0),
+	     .rkey = p.a.mr->rkey, .compare_add = 1);
+	done(p.a.scq, 4, IBV_WC_FETCH_ADD);
+	EQ(p.a.memory[0], 0x52);
 	pair_close(&p);
 }
 
