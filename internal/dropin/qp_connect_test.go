@@ -60,7 +60,7 @@ func (l *cmLab) near() *near {
 
 func (n *near) init() {
 	n.Helper()
-	n.must("INIT", n.QPModify(n.qp, &QPAttr{State: qpsInit, Port: 1}, qpState|qpPKeyIndex|qpPort|qpAccess))
+	n.must("INIT", n.QPModify(n.qp, &QPAttr{State: qpsInit, Port: 1, Access: accessRemoteRead | accessRemoteWrite}, qpState|qpPKeyIndex|qpPort|qpAccess))
 }
 
 // rtrMask and rtsMask are those that programs give for reliable connections.
