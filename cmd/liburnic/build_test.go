@@ -83,8 +83,10 @@ var makeInstrumented = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(built, "liburnic.so")
-	args := slices.Concat(sanitizerFlags, []string{"-std=c11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-shared",
-		"-nodefaultlibs", "-Wl,--version-script,shim/liburnic.map", "-Wl,-z,now", "-Wl,-Bsymbolic-functions", "-o", path}, files)
+	args := slices.Concat(sanitizerFlags, []string{
+		"-std=c11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-shared",
+		"-nodefaultlibs", "-Wl,--version-script,shim/liburnic.map", "-Wl,-z,now", "-Wl,-Bsymbolic-functions", "-o", path,
+	}, files)
 	return path, command("gcc", append(args, "-ldl", "-lc", "-pthread")...)
 })
 
