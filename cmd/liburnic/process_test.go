@@ -126,8 +126,10 @@ func TestKilledProgramsLeaveNothing(t *testing.T) {
 		rping := func(args ...string) (*exec.Cmd, *bufio.Scanner) {
 			cmd := exec.CommandContext(t.Context(), "rping", append(args, "-a", "127.0.0.1", "-p", port)...)
 			cmd.Dir = dir
-			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LD_PRELOAD=" + filepath.Join(lib, "liburnic.so"),
-				"TMPDIR=" + dir, "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}
+			cmd.Env = []string{
+				"PATH=" + os.Getenv("PATH"), "LD_PRELOAD=" + filepath.Join(lib, "liburnic.so"),
+				"TMPDIR=" + dir, "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir,
+			}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
