@@ -19,6 +19,10 @@ type completionQueue struct {
 
 	mu  sync.Mutex         // of who polls
 	wcs [pollBatch]rnic.WC // where package rnic leaves completions
+
+	// withheld are completions of receives that the program is not to see yet: see
+	// qp.withholds.
+	withheld []WC
 }
 
 // pollBatch is how many completions are moved at a time.

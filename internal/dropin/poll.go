@@ -4,6 +4,7 @@ package dropin
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -21,12 +22,12 @@ func (e *Engine) CQPoll(cq Handle, n int32, wcs *WC) int32 {
 	out := unsafe.Slice(wcs, n)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	filled := 0
+	filled := q.release(e, out)
 	for filled < len(out) {
 		want := min(len(out)-filled, pollBatch)
 		got := q.verbs.Poll(q.wcs[:want])
 		for i := range got {
-			if e.complete(&q.wcs[i], &out[filled]) {
+			if e.complete(q, &q.wcs[i], &out[filled]) {
 				filled++
 			}
 		}
@@ -45,9 +46,56 @@ var opcodes = [...]uint32{
 	rnic.OpFastRegister: wcBindMW, rnic.OpBindWindow: wcBindMW, rnic.OpRecv: wcRecv, rnic.OpRecvImmediate: wcRecvImm,
 }
 
-// complete makes a completion what the program wants, or reports false if its queue
-// pair is no more.
-func (e *Engine) complete(wc *rnic.WC, out *WC) bool {
+// release moves completions that are not withheld any more to out, and returns how
+// many. The caller holds mu.
+func (q *completionQueue) release(e *Engine, out []WC) (n int) {
+	if len(q.withheld) == 0 {
+		return 0
+	}
+	left := q.withheld[:0]
+	for _, wc := range q.withheld {
+		switch of := e.numbers.get(wc.QPN); {
+		case of == nil: // it is no more
+		case of.isLeftAlone() || n == len(out):
+			left = append(left, wc)
+		default:
+			out[n] = wc
+			n++
+		}
+	}
+	q.withheld = left
+	return n
+}
+
+// forget drops the completions of a queue pair that are withheld.
+func (q *completionQueue) forget(num uint32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.withheld = slices.DeleteFunc(q.withheld, func(wc WC) bool { return wc.QPN == num })
+}
+
+// withholds reports whether a completion is not for the program yet. On InfiniBand,
+// nothing tells a queue pair that its peer has gone: its receives wait on, until it
+// sends, or its program ends it. Programs that are through with their work count on
+// that, such as ibv_rc_pingpong: the first side to be done destroys its queue pair.
+func (q *qp) withholds(wc *rnic.WC, out *WC) bool {
+	if out.Status != wcFlushed || wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate {
+		return false
+	}
+	cause := wc.Cause
+	if cause == nil {
+		cause = q.verbs.Err()
+	}
+	return q.isLeftAlone() && isUnexplained(cause)
+}
+
+// isLeftAlone reports whether a queue pair that was connected without rdma_cm has sent
+// nothing in vain so far, and its program has not ended it.
+func (q *qp) isLeftAlone() bool { return q.met.Load() && !q.missed.Load() }
+
+// complete makes a completion what the program wants, or reports false if it is not
+// for the program, or its queue pair is no more.
+func (e *Engine) complete(c *completionQueue, wc *rnic.WC, out *WC) bool {
 	q := e.numbers.get(wc.QPN)
 	if q == nil {
 		return false
@@ -56,6 +104,10 @@ func (e *Engine) complete(wc *rnic.WC, out *WC) bool {
 	switch {
 	case wc.Status != rnic.StatusSuccess:
 		q.describe(wc, out)
+		if q.withholds(wc, out) {
+			c.withheld = append(c.withheld, *out)
+			return false
+		}
 	case wc.Op == rnic.OpRecvImmediate:
 		out.Flags = wcWithImm
 		out.Imm, out.ByteLen = ofImmediate(&wc.Immediate)
@@ -78,6 +130,7 @@ func (q *qp) describe(wc *rnic.WC, out *WC) {
 			cause = q.verbs.Err()
 		}
 		if wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate {
+			q.missed.Store(true)
 			if s := q.failure.Swap(0); s != 0 && (!q.met.Load() || isUnexplained(cause)) {
 				out.Status = s
 			}

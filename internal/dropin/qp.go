@@ -31,6 +31,9 @@ type qp struct {
 	failure atomic.Uint32
 	owner   atomic.Pointer[connectionOwner]
 
+	// missed says that a send has found the peer gone: see isLeftAlone.
+	missed atomic.Bool
+
 	endpoint *rendezvous.Endpoint
 	met      atomic.Bool // it has, or shall have, a connection by rendezvous
 

@@ -82,6 +82,7 @@ func (q *qp) meet(mask uint32) Errno {
 			p.Addr = p.Addr.WithZone(own.Zone())
 		}
 	}
+	q.missed.Store(false)
 	q.met.Store(true)
 	q.failure.Store(wcRetryExceeded) // if the peer does not come, or goes
 	if err := q.endpoint.Connect(p, q.introduced); err != nil {

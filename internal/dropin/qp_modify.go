@@ -149,6 +149,11 @@ func (q *qp) reset() Errno {
 	q.ending.Lock()
 	defer q.ending.Unlock()
 	q.verbs.Forget()
+	for _, cq := range []Handle{q.init.SendCQ, q.init.RecvCQ} {
+		if c := q.engine.cqs.get(cq); c != nil {
+			c.forget(q.num)
+		}
+	}
 	q.verbs.Abort()
 	if err := q.verbs.Reset(); err != nil {
 		return q.engine.fail(err)
