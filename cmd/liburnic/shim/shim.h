@@ -130,6 +130,7 @@ struct urnic_cq {
 	};
 	uint32_t comp_events;  /* under the lock of the channel */
 	uint32_t async_events; /* under async of the context */
+	_Atomic uint32_t vain; /* polls without a completion, in a row */
 
 	/* Of ibv_create_cq_ex. */
 	bool single_threaded;
