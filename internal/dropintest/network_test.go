@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long what happens for certain may take on a busy machine.
-const patience = 60 * time.Second
+const patience = 120 * time.Second
 
 // A network is a network namespace with a loopback interface and nothing else: all
 // ports in it are free. A thread stays in it, which does what must be done there.
