@@ -105,7 +105,7 @@ bench: ## run each benchmark for BENCHTIME (300ms): two minutes in all
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
 
 .PHONY: bench-peers
-bench-peers: build ## measure urnic beside libfabric, UCX and iperf3; write docs/performance.md (PEERSFLAGS)
+bench-peers: liburnic ## measure urnic beside libfabric, UCX and iperf3; write docs/performance.md (PEERSFLAGS)
 	$(GO) -C internal/tools build -o ../../bin/benchpeers ./benchpeers
 	bin/benchpeers $(PEERSFLAGS)
 
@@ -118,7 +118,7 @@ mutants: ## build urnic with one fault at a time, and have urnic conform find ea
 	$(GO) run ./conformance/mutants/run $(MUTANTSFLAGS)
 
 .PHONY: interop
-interop: build ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
+interop: liburnic ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
 	internal/interop/lab/build
 	$(GO) test -count=1 -timeout 30m -parallel 3 -tags interop $(TESTFLAGS) ./internal/interop
 

@@ -59,6 +59,7 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, fetchPatience: fetchPatience}
+	e.mpa.Settle = s.settle
 	cfg := rnic.Config{
 		Name: deviceName, Limits: limits(), JudgeLate: true, MPA: e.mpa, Logger: e.log.slog(),
 	}

@@ -9,15 +9,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // settings are what the environment of a process says, see docs/drop-in.md.
 type settings struct {
 	log      uint32
-	strict   bool   // refuse what iWARP hardware refuses
-	ethernet bool   // say to be an Ethernet RDMA device, not an RNIC
-	port     uint16 // first of the rendezvous listeners
-	pcap     string // file to record to, or ""
+	strict   bool          // refuse what iWARP hardware refuses
+	ethernet bool          // say to be an Ethernet RDMA device, not an RNIC
+	port     uint16        // first of the rendezvous listeners
+	pcap     string        // file to record to, or ""
+	settle   time.Duration // how long initiators wait before their first FPDU: Linux siw may lose one
 }
 
 // DefaultRendezvousPort is the first TCP port of rendezvous listeners.
@@ -49,6 +51,13 @@ func parseSettings(environment []string) (settings, error) {
 			n, bad := strconv.ParseUint(value, 10, 16)
 			if s.port = uint16(n); bad != nil || n == 0 || n > 1<<16-maxSlots {
 				err = fmt.Errorf("%q: say a port from 1 to %d", value, 1<<16-maxSlots)
+			}
+		case "URNIC_SETTLE":
+			if value == "" {
+				break
+			}
+			if s.settle, err = time.ParseDuration(value); err == nil && s.settle < 0 {
+				err = fmt.Errorf("%v: say how long to wait, or 0", s.settle)
 			}
 		case "URNIC_PCAP":
 			s.pcap = strings.ReplaceAll(value, "%p", strconv.Itoa(os.Getpid()))

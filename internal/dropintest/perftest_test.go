@@ -143,8 +143,8 @@ var ways = []way{
 	{"ethernet", "--transport ethernet", ""},
 }
 
-// serves reports whether perftest itself is up to a test. With an iWARP device its
-// tests of Sends grant credits by Writes: it counts those of an SRQ by the wrong queue
+// serves reports whether perftest itself is up to a test. With an iWARP device,
+// ib_send_bw grants credits by Writes: it counts those of an SRQ by the wrong queue
 // pair, and waits for ever; and without rdma_cm, it does not deregister their memory,
 // and ends with an error. To save time, rdma_cm is tried with an Ethernet device only
 // for what it can't do with an iWARP one.
@@ -154,7 +154,7 @@ func (w way) serves(program string, c perftest) bool {
 	case "rdma_cm":
 		return !shared
 	case "iwarp":
-		return program != "ib_send_bw" && program != "ib_send_lat"
+		return program != "ib_send_bw"
 	case "rdma_cm, ethernet":
 		return shared
 	}
