@@ -106,8 +106,8 @@ func (o *runOptions) libraries() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("the place of urnic is not known: name the directory of %s by --lib: %w", shimFile, err)
 		}
-		if real, err := filepath.EvalSymlinks(self); err == nil {
-			self = real
+		if target, err := filepath.EvalSymlinks(self); err == nil {
+			self = target
 		}
 		bin := filepath.Dir(self)
 		candidates = []string{bin, filepath.Join(bin, "..", "lib"), filepath.Join(bin, "..", "lib", "urnic")}

@@ -33,7 +33,7 @@ func preloadable(path string) error {
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	if err := gainsRights(f); err != nil {
 		return fmt.Errorf("%s %w, so the dynamic linker preloads nothing into it: run it as the user whose rights it takes, "+
 			"or run a copy that takes none", path, err)
@@ -46,7 +46,7 @@ func preloadable(path string) error {
 	if err != nil {
 		return nil
 	}
-	defer ours.Close()
+	defer func() { _ = ours.Close() }()
 	if program.Machine != ours.Machine || program.Class != ours.Class {
 		return fmt.Errorf("%s is for %v (%v), and the library for %v (%v)", path, program.Machine, program.Class, ours.Machine, ours.Class)
 	}
