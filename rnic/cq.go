@@ -67,7 +67,7 @@ type quota interface {
 // A cqe is a completion in the queue, with what to do when it is polled.
 type cqe struct {
 	wc   WC
-	held *atomic.Int32 // receives of an SRQ that a stream holds, or nil
+	held *atomic.Int32 // receives of an SRQ that a stream holds, places that a send queue holds, or nil
 }
 
 // CreateCQ returns a new completion queue. It returns an *OpError if the size

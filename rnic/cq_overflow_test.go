@@ -243,3 +243,26 @@ func TestSendWhoseCompletionFindsNoPlaceIsTheLast(t *testing.T) {
 		})
 	}
 }
+
+// With HoldSends, a place in the send queue is free when its completion is polled:
+// the completion queue of that size never overflows.
+func TestHeldSendsDoNotOverflowTheirCQ(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.side(), w.side()
+		small := labOf(w, a).cq(rnic.CQAttr{Entries: 4})
+		from := newQP(w, a.Device, a.PD, rnic.QPAttr{SendCQ: small, MaxSendWR: 4, HoldSends: true})
+		to := newQP(w, b.Device, b.PD, rnic.QPAttr{})
+		to.Recv(w, receives(1, 9)...)
+		w.connect(from, to, rnic.ConnParam{}, rnic.ConnParam{})
+		from.Send(w, empties(1, 4, 0)...)
+		synctest.Wait() // all have completed, and nobody has polled
+		if err := from.QP.PostSend(empties(5, 1, 0)[0]); !errors.Is(err, rnic.ErrQueueFull) {
+			t.Fatalf("a fifth Send: %v; want %v", err, rnic.ErrQueueFull)
+		}
+		rnictest.Want(w, small, 1)
+		from.Send(w, empties(5, 1, 0)...)
+		for id := range uint64(4) {
+			rnictest.Want(w, small, 2+id)
+		}
+	})
+}

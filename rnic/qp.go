@@ -40,6 +40,12 @@ type QPAttr struct {
 	// stream stands still meanwhile, as InfiniBand's does by its RNR NAKs, for
 	// programs that rely on that. 0 ends the stream at once (RFC 5041 §7.1).
 	RecvWait time.Duration
+
+	// HoldSends keeps the place of a request in the send queue until its completion
+	// is polled, as hardware does: who posts until the queue is full and has a
+	// completion queue of that size does not overflow it. Else the place is free as
+	// soon as the request completes.
+	HoldSends bool
 }
 
 // PairMark is what the last four octets of Immediate Data say that belongs to the

@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"urnic/stag"
 )
@@ -18,6 +19,8 @@ type sendQueue struct {
 	reads int        // Reads and atomics among them whose results are not there yet
 	lease stag.Lease // of the SGLs that are checked
 	spare []*sendWQE
+
+	unpolled atomic.Int32 // completions in the queue for them, of QPAttr.HoldSends
 }
 
 func (s *sendQueue) init(q *QP) { s.qp, s.queue.limit = q, q.attr.MaxSendWR }
@@ -30,7 +33,7 @@ func (s *sendQueue) post(wrs []SendWR, late bool) error {
 	defer s.lease.End()
 	for i := range wrs {
 		wr := &wrs[i]
-		if s.queue.full() {
+		if s.queue.n+int(s.unpolled.Load()) >= s.queue.limit {
 			return &WRError{Index: i, ID: wr.ID, Op: wr.Op, Err: ErrQueueFull}
 		}
 		length, err := s.qp.check(wr)
@@ -92,7 +95,14 @@ func (s *sendQueue) retire() bool {
 	}
 	ok := true
 	if (w.flags&FlagUnsignaled == 0 || w.status != StatusSuccess) && !s.qp.forgotten.Load() {
-		ok = s.qp.sendCQ.add(cqe{wc: w.completion()}, false)
+		e := cqe{wc: w.completion()}
+		if s.qp.attr.HoldSends {
+			e.held = &s.unpolled
+			s.unpolled.Add(1)
+		}
+		if ok = s.qp.sendCQ.add(e, false); !ok && e.held != nil {
+			e.held.Add(-1)
+		}
 	}
 	w.local, w.cause = nil, nil // holds no memory of the consumer
 	s.spare = append(s.spare, w)

@@ -121,6 +121,7 @@ func (e *Engine) qpAttr(p *protectionDomain, init *QPInit) (a rnic.QPAttr, _ Err
 	a = rnic.QPAttr{
 		SendCQ: send.verbs, RecvCQ: recv.verbs, MaxSendWR: int(init.MaxSendWR), MaxRecvWR: int(init.MaxRecvWR),
 		MaxSGE: int(max(init.MaxSendSGE, init.MaxRecvSGE)), MaxInline: int(init.MaxInline),
+		HoldSends: true, // programs post until that fails
 	}
 	if init.SRQ != 0 {
 		srq := e.srqs.get(init.SRQ)

@@ -190,6 +190,39 @@ static void overflow(void)
 	pair_close(&p);
 }
 
+/*
+ * A request keeps its place in the send queue until its completion is polled: who posts
+ * until it is full never overflows a completion queue of that size.
+ */
+static void held_until_polled(void)
+{
+	struct op op = {.opcode = IBV_WR_RDMA_WRITE, .length = 8};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct pair p;
+	uint32_t n = 0;
+	int error;
+
+	pair_open(&p, &(struct plan){.how = BY_GID, .channels = true, .cqe = 16});
+	OK(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init));
+	CHECK((int)attr.cap.max_send_wr <= p.a.scq->cqe);
+	op.remote = to(&p.b, 0);
+	op.rkey = p.b.mr->rkey;
+	OK(ibv_req_notify_cq(p.a.scq, 0));
+	while ((error = try_post(&p.a, &op)) == 0)
+		CHECK(++n <= attr.cap.max_send_wr);
+	EQ(error, ENOMEM);
+	EQ(n, attr.cap.max_send_wr);
+	wait_readable(p.a.channel->fd); /* some are done */
+	EQ(try_post(&p.a, &op), ENOMEM);
+	done(p.a.scq, 0, IBV_WC_RDMA_WRITE);
+	OK(try_post(&p.a, &op));
+	for (uint32_t i = 0; i < n; i++)
+		done(p.a.scq, 0, IBV_WC_RDMA_WRITE);
+	CHECK(!is_readable(p.a.context->async_fd));
+	pair_close(&p);
+}
+
 /* ibv_destroy_qp takes the completions of its queue pair out of the queue. */
 static void destroyed_queue_pair(void)
 {
@@ -215,6 +248,7 @@ int main(void)
 	shared();
 	resize();
 	overflow();
+	held_until_polled();
 	destroyed_queue_pair();
 	return 0;
 }
