@@ -5,6 +5,7 @@ package main_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -42,13 +43,8 @@ func TestProcessesOfAnOrdinaryUser(t *testing.T) {
 	for _, path := range names {
 		name := strings.TrimSuffix(filepath.Base(path), ".c")
 		t.Run(name, func(t *testing.T) {
-			// Where everybody may read it.
-			dir, err := os.MkdirTemp("", "liburnic-process-")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { os.RemoveAll(dir) })
-			if err := os.Chmod(dir, 0o755); err != nil {
+			dir := filepath.Join(built, name+"-anybody")
+			if err := errors.Join(os.Chmod(built, 0o755), os.Mkdir(dir, 0o755)); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.CopyFS(dir, os.DirFS(lib)); err != nil {
@@ -58,7 +54,10 @@ func TestProcessesOfAnOrdinaryUser(t *testing.T) {
 			if err := os.Rename(plainly(t, name), program); err != nil {
 				t.Fatal(err)
 			}
-			for mode, variable := range modes(dir) {
+			for mode, variable := range map[string]string{
+				"interpose": "LD_PRELOAD=" + filepath.Join(dir, "liburnic.so"),
+				"replace":   "LD_LIBRARY_PATH=" + filepath.Join(dir, "replace"),
+			} {
 				cmd := exec.CommandContext(t.Context(), program)
 				cmd.Dir = dir
 				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), variable}
