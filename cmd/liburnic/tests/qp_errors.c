@@ -35,7 +35,7 @@ static void flush(void)
 	pair_close(&p);
 }
 
-/* The end of one side is seen by the other, whose requests are flushed. */
+/* The end of one side is seen by the other, and its requests are flushed: by rdma_cm at once. */
 static void peer_ends(void)
 {
 	for (int how = BY_CM; how <= BY_GID; how++) {
@@ -47,6 +47,17 @@ static void peer_ends(void)
 		done(p.b.rcq, 1, IBV_WC_RECV);
 		recv_at(&p.b, 1, 0, 8);
 		OK(ibv_modify_qp(p.a.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE));
+		if (how == BY_GID) {
+			/* As on InfiniBand, nothing tells the other: it finds out when it sends. */
+			enum ibv_wc_status status;
+
+			empty(p.b.rcq);
+			do { /* what leaves before the end is known has left */
+				post(&p.b, .opcode = IBV_WR_SEND, .wr_id = 3, .length = 8);
+				status = wait_wc(p.b.scq).status;
+			} while (status == IBV_WC_SUCCESS);
+			EQ(status, IBV_WC_RETRY_EXC_ERR);
+		}
 		want_wc(p.b.rcq, 1, IBV_WC_WR_FLUSH_ERR, 0);
 		pair_close(&p);
 	}
