@@ -17,23 +17,25 @@ import (
 )
 
 // modes are the ways to give a program our library, as variables of its environment.
-// In the third, the C half is watched by the sanitizers of the program.
-func modes(t *testing.T) map[string][]string {
-	lib := libraries(t)
-	return map[string][]string{
-		"interpose": {"LD_PRELOAD=" + filepath.Join(lib, "liburnic.so")},
-		"replace":   {"LD_LIBRARY_PATH=" + filepath.Join(lib, "replace")},
-		"instrumented": {
-			"LD_PRELOAD=" + instrumented(t),
-			"URNIC_ENGINE=" + filepath.Join(lib, "liburnic-engine.so"),
-		},
+func modes(lib string) map[string]string {
+	return map[string]string{
+		"interpose": "LD_PRELOAD=" + filepath.Join(lib, "liburnic.so"),
+		"replace":   "LD_LIBRARY_PATH=" + filepath.Join(lib, "replace"),
 	}
+}
+
+// watched is a third: the C half is watched by the sanitizers of the program.
+func watched(t *testing.T) []string {
+	return []string{"LD_PRELOAD=" + instrumented(t), "URNIC_ENGINE=" + filepath.Join(libraries(t), "liburnic-engine.so")}
 }
 
 // Each C program in tests/ is about one kind of object, and ends with status 0 if all
 // is as it should be. The test of one is TestPrograms/NAME/MODE.
 func TestPrograms(t *testing.T) {
-	paths, all := programs(t), modes(t)
+	paths, all := programs(t), map[string][]string{"instrumented": watched(t)}
+	for mode, variable := range modes(libraries(t)) {
+		all[mode] = []string{variable}
+	}
 	for _, name := range slices.Sorted(maps.Keys(paths)) {
 		t.Run(name, func(t *testing.T) {
 			for mode, env := range all {
@@ -52,14 +54,14 @@ func TestPrograms(t *testing.T) {
 // A program that forgets what it has made fails, and one that has the C half write
 // beyond memory: so the others are watched.
 func TestSanitizersWatch(t *testing.T) {
-	all := modes(t)
+	env := watched(t)
 	for name, want := range map[string]string{"leak": "LeakSanitizer: detected memory leaks", "overflow": "heap-buffer-overflow"} {
 		path := filepath.Join(built, "fault-"+name)
 		args := append(slices.Clone(compilerFlags), "-o", path, "tests/faults/"+name+".c")
 		if err := command("gcc", append(args, linkerFlags...)...); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := output(t, path, all["instrumented"]...); err == nil || !strings.Contains(out, want) {
+		if out, err := output(t, path, env...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s ends with %v and says:\n%s", name, err, out)
 		}
 	}
