@@ -61,7 +61,8 @@ func wantMeasurements(t *testing.T, out string, sizes []int, iterations int) {
 		if m.size != sizes[i] || m.iterations != iterations {
 			t.Errorf("%d octets %d times; want %d octets %d times", m.size, m.iterations, sizes[i], iterations)
 		}
-		if len(m.figures) < 2 || m.figures[1] <= 0 {
+		// The last is messages a second, or a latency: MB/s of 2 octets may be 0.00.
+		if len(m.figures) < 3 || m.figures[len(m.figures)-1] <= 0 {
 			t.Errorf("%d octets: the figures are %v:\n%s", m.size, m.figures, out)
 		}
 	}
@@ -144,19 +145,20 @@ var ways = []way{
 }
 
 // serves reports whether perftest itself is up to a test. With an iWARP device,
-// ib_send_bw grants credits by Writes: it counts those of an SRQ by the wrong queue
-// pair, and waits for ever; and without rdma_cm, it does not deregister their memory,
-// and ends with an error. To save time, rdma_cm is tried with an Ethernet device only
-// for what it can't do with an iWARP one.
+// ib_send_bw grants credits by Writes. It counts on the server's getting the requests
+// of several queue pairs in the order of the client's, which nobody promises, and
+// waits for ever otherwise; and without rdma_cm, it does not deregister the memory of
+// the credits, and ends with an error. To save time, rdma_cm is tried with an Ethernet
+// device only for what it can't do with an iWARP one.
 func (w way) serves(program string, c perftest) bool {
-	shared := strings.Contains(c.flags, "--use-srq") && c.qps > 1
+	credits := program == "ib_send_bw"
 	switch w.name {
 	case "rdma_cm":
-		return !shared
+		return !credits || c.qps < 2
 	case "iwarp":
-		return program != "ib_send_bw"
+		return !credits
 	case "rdma_cm, ethernet":
-		return shared
+		return credits && c.qps > 1
 	}
 	return true
 }
@@ -181,12 +183,22 @@ func testPerftest(t *testing.T, program string) {
 // runPerftest runs a program on both sides.
 func runPerftest(t *testing.T, m mode, run, line, host string, c perftest) {
 	t.Helper()
-	n := newNetwork(t)
-	server := n.start(t, m.run(run, line))
-	server.listens(n, perftestPort)
-	client := n.start(t, m.run(run, line+" "+host))
-	wantMeasurements(t, client.wait(), c.sizes, c.n*max(c.qps, 1))
-	server.wait()
+	const tries = 5
+	for try := range tries {
+		n := newNetwork(t)
+		server := n.start(t, m.run(run, line))
+		server.listens(n, perftestPort)
+		client := n.start(t, m.run(run, line+" "+host))
+		server.ends()
+		out := client.wait(1)
+		if noReport := "Can't produce a report"; try+1 < tries && strings.Contains(out+server.output(), noReport) {
+			continue // perftest can't tell the speed of the processor: others use it, too
+		}
+		wantMeasurements(t, out, c.sizes, c.n*max(c.qps, 1))
+		server.wait()
+		client.wait()
+		return
+	}
 }
 
 func TestSendBandwidth(t *testing.T)   { testPerftest(t, "ib_send_bw") }

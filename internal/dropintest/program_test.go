@@ -87,11 +87,7 @@ func directory(t *testing.T) string {
 // and returns its output.
 func (p *program) wait(statuses ...int) string {
 	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(patience):
-		p.t.Fatalf("%s does not end:\n%s\n%s", p.name, p.output(), p.where())
-	}
+	p.ends()
 	var ended *exec.ExitError
 	if errors.As(p.err, &ended) {
 		for _, s := range statuses {
@@ -104,6 +100,16 @@ func (p *program) wait(statuses ...int) string {
 		p.t.Fatalf("%s: %v\n%s", p.name, p.err, p.output())
 	}
 	return p.output()
+}
+
+// ends waits until the program has ended by itself, somehow.
+func (p *program) ends() {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.t.Fatalf("%s does not end:\n%s\n%s", p.name, p.output(), p.where())
+	}
 }
 
 // where says what a program's threads wait for, for who looks into why it hangs.
