@@ -186,9 +186,14 @@ func TestProgramIsKilled(t *testing.T) {
 	if err := p.cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("the program: %v", err)
 	}
-	n.want(5, wcFlushed)
-	n.must("post send", n.send(7))
+	waitFor(t, "the end of the connection", func() bool {
+		var attr QPAttr
+		n.must("query", n.QPQuery(n.qp, &attr))
+		return attr.State == qpsErr
+	})
+	n.must("post send", n.send(7)) // by which it learns that nobody is there
 	n.want(7, wcRetryExceeded)
+	n.want(5, wcFlushed)
 	l, err := net.Listen("tcp", fmt.Sprint(":", port))
 	if err != nil {
 		t.Fatalf("the program has left its port: %v", err)
