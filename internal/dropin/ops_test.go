@@ -113,7 +113,7 @@ func TestReadWithSeveralSinks(t *testing.T) {
 	for i := range sgl {
 		sgl[i] = a.sge(16*i, 16)
 	}
-	big := l.end(func(e *end) { e.init.MaxSendSGE = 32 })
+	big := l.end(func(e *end) { e.init.MaxSendSGE, e.init.MaxSendWR = 32, 65 }) // each sink has a place in the queue
 	other := l.end()
 	l.connect(big, other)
 	for i := range sgl {
