@@ -95,10 +95,11 @@ var (
 		{flags: "-s 16384 -q 4", qps: 4, sizes: []int{16384}, n: 100},
 		{flags: "-s 65536 -b -q 4", qps: 4, sizes: []int{65536}, n: 50},
 	}
-	// perftest has no events for Writes.
+	// perftest has no events for Writes; and with -b of several queue pairs it arms a
+	// queue that holds more completions than it then polls, and waits for ever.
 	bandwidthByEvents = []perftest{
 		{flags: "-s 16384 -e", sizes: []int{16384}, n: 500},
-		{flags: "-s 65536 -b -q 4 -e", qps: 4, sizes: []int{65536}, n: 50},
+		{flags: "-s 65536 -b -e", sizes: []int{65536}, n: 50},
 	}
 	latency = []perftest{
 		{flags: "-s 64", sizes: []int{64}, n: 500},
