@@ -102,8 +102,8 @@ var (
 		{flags: "-s 65536 -b -e", sizes: []int{65536}, n: 50},
 	}
 	latency = []perftest{
-		{flags: "-s 64", sizes: []int{64}, n: 500},
-		{flags: "-a", sizes: allSizes(2), n: 10},
+		{flags: "-s 64", sizes: []int{64}, n: 200},
+		{flags: "-a", sizes: allSizes(2), n: 5},
 	}
 	latencyByEvents = []perftest{{flags: "-s 64 -e", sizes: []int{64}, n: 500}}
 	sharedReceives  = []perftest{{flags: "-s 4096 --use-srq", sizes: []int{4096}, n: 500}}
