@@ -13,6 +13,7 @@ CC      ?= cc
 CFLAGS  ?= -O2 -g
 MUTANTSFLAGS ?=
 TIMES ?= 20
+DROPIN ?= ./cmd/liburnic ./internal/dropintest
 
 .PHONY: help
 help: ## list the targets
@@ -118,12 +119,12 @@ mutants: ## build urnic with one fault at a time, and have urnic conform find ea
 	$(GO) run ./conformance/mutants/run $(MUTANTSFLAGS)
 
 .PHONY: interop
-interop: liburnic ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
+interop: ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
 	internal/interop/lab/build
 	$(GO) test -count=1 -timeout 30m -parallel 3 -tags interop $(TESTFLAGS) ./internal/interop
 
 .PHONY: dropin
 dropin: liburnic ## run programs for libibverbs and librdmacm, Debian's and our own in C, on the drop-in library
 	$(GO) vet -tags dropin ./cmd/liburnic ./internal/dropintest
-	$(GO) test -count=1 -timeout 40m -tags dropin $(TESTFLAGS) ./cmd/liburnic ./internal/dropintest
+	$(GO) test -count=1 -timeout 40m -tags dropin $(TESTFLAGS) $(DROPIN)
 	$(GO) test -run '^$$' -bench StartUp -benchtime 20x -tags dropin ./cmd/liburnic
