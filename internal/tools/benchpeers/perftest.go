@@ -31,7 +31,7 @@ func parsePerftest(out []byte) (reading, error) {
 			continue
 		}
 		var figures []float64
-		for _, s := range strings.Fields(lines[i+1]) {
+		for s := range strings.FieldsSeq(lines[i+1]) {
 			v, err := strconv.ParseFloat(s, 64)
 			if err != nil {
 				return reading{}, fmt.Errorf("perftest's figures: %w: %s", err, lines[i+1])
