@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -59,6 +61,40 @@ func TestRequestTellsWhatThePeerWants(t *testing.T) {
 		t.Errorf("the connection is at %s", got)
 	}
 	l.must("destroy", l.IDDestroy(listener))
+}
+
+// A program may be told to connect a moment before the peer listens.
+func TestConnectWaitsForAPeerThatIsGoingToListen(t *testing.T) {
+	l := newCMLab(t, "URNIC_LOG=debug")
+	l.refusedPatience = time.Minute
+	refused := make(chan struct{})
+	l.log.w = &watcher{text: "trying again", seen: refused, w: l.log.w}
+	a, b := l.port(), l.port()
+	listener := b.id(3)
+	l.must("bind", l.IDBind(listener, at("127.0.0.1:0")))
+	l.must("connect", l.IDConnect(a.routed(1, l.local(listener)), param(l.qp(l.cq), "")))
+	<-refused
+	a.none()
+	l.must("listen", l.IDListen(listener, 1))
+	request := b.wantEvent(cmConnectRequest, 3)
+	l.must("accept", l.IDAccept(request.NewID, param(l.qp(l.cq), "")))
+	b.wantEvent(cmEstablished, 0)
+	a.wantEvent(cmEstablished, 1)
+}
+
+// A watcher tells once that a text has been written.
+type watcher struct {
+	text string
+	seen chan struct{}
+	once sync.Once
+	w    io.Writer
+}
+
+func (w *watcher) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(w.text)) {
+		w.once.Do(func() { close(w.seen) })
+	}
+	return w.w.Write(b)
 }
 
 func TestDepthsOfAConnection(t *testing.T) {

@@ -135,8 +135,30 @@ func knowsNoPeerToPeer(err error) bool {
 	return e.Code == mpa.CodeStartup || e.Code == mpa.CodeConnectionLost
 }
 
+// refusedPatience is how long a peer that refuses may take to listen after all.
+// Programs tell each other over one connection that they are going to listen for the
+// next one (perftest does), and count on how long it takes others to resolve a route.
+const refusedPatience = 300 * time.Millisecond
+
 // dial connects the id's socket, or another one like it for a further try.
 func (id *cmID) dial(ctx context.Context) (net.Conn, error) {
+	patient, cancel := context.WithTimeout(ctx, id.engine.refusedPatience)
+	defer cancel()
+	for pause := time.Millisecond; ; pause *= 2 {
+		c, err := id.dialOnce(ctx)
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return c, err
+		}
+		id.engine.log.printf(logDebug, "%v: trying again in %v", err, pause)
+		select {
+		case <-time.After(pause):
+		case <-patient.Done():
+			return nil, err
+		}
+	}
+}
+
+func (id *cmID) dialOnce(ctx context.Context) (net.Conn, error) {
 	id.mu.Lock()
 	fd, local, peer, o := id.fd, id.local, id.peer, id.options
 	id.fd = -1

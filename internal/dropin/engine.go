@@ -44,7 +44,8 @@ type Engine struct {
 
 	gids gidTable
 
-	fetchPatience time.Duration // see letFetch
+	fetchPatience   time.Duration // see letFetch
+	refusedPatience time.Duration // see dial
 
 	ctx    context.Context // ends with the engine
 	cancel context.CancelFunc
@@ -58,7 +59,7 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, fetchPatience: fetchPatience}
+	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, fetchPatience: fetchPatience, refusedPatience: refusedPatience}
 	e.mpa.Settle = s.settle
 	cfg := rnic.Config{
 		Name: deviceName, Limits: limits(), JudgeLate: true, MPA: e.mpa, Logger: e.log.slog(),
