@@ -130,6 +130,48 @@ func TestArmingIsForOneCompletion(t *testing.T) {
 	})
 }
 
+// Where it is asked for, arming tells of what is in the queue already, of its kind.
+func TestArmingFiresForWhatIsQueuedIfAsked(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		cq := labOf(t, p.B).cq(rnic.CQAttr{FireQueued: true})
+		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{}), labOf(t, p.B).qpOn(p.B.PD, cq)
+		p.Link(t, a, b)
+		wants := func(what string, any, only bool) {
+			t.Helper()
+			for kind, want := range map[rnic.Notify]bool{rnic.NextSolicited: only, rnic.NextCompletion: any} {
+				arm(t, cq, kind)
+				if got := hasFired(cq); got != want {
+					t.Errorf("%s, armed for %d: fired: %v", what, kind, got)
+				}
+			}
+		}
+		send := func(flags rnic.Flags) {
+			t.Helper()
+			if err := b.PostRecv(rnic.RecvWR{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.PostSend(empties(1, 1, flags)...); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		arm(t, cq, rnic.NextSolicited)
+		if hasFired(cq) {
+			t.Error("fired though nothing is there")
+		}
+		send(0)
+		hasFired(cq) // of the arming above, if anything
+		wants("a Send", true, false)
+		send(rnic.FlagSolicited)
+		wants("a Send and one with SE", true, true)
+		cq.Poll(make([]rnic.WC, 2))
+		arm(t, cq, rnic.NextCompletion)
+		if hasFired(cq) {
+			t.Error("fired though all is polled")
+		}
+	})
+}
+
 func TestArmingForAnyIncludesSolicited(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		cq := p.B.RecvCQ

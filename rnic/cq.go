@@ -29,6 +29,10 @@ type CQAttr struct {
 	// with a connection or without, which can't connect any more.
 	Entries int
 	Channel *CompletionChannel // told when the queue fires, if not nil
+	// FireQueued makes Arm fire at once if a completion of that kind is in the queue
+	// already, as some hardware does: programs that count on it arm, poll less than
+	// there is, and wait.
+	FireQueued bool
 	// PD, if not nil, reserves the queue for the queue pairs of this domain, and
 	// counts it against the domain's quotas; else it is the device's.
 	PD *PD
@@ -42,6 +46,7 @@ type CQ struct {
 	quota   quota
 	channel *CompletionChannel
 	queued  atomic.Bool // in the channel
+	eager   bool        // CQAttr.FireQueued
 
 	mu       sync.Mutex // taken last: below it only that of the channel
 	queue    fifo[cqe]
@@ -110,7 +115,7 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 		return nil, d.fail(op, ofDomain(err))
 	}
 	c := &CQ{
-		dev: d, num: d.lastNum.Add(1), pd: attr.PD, quota: q, channel: attr.Channel,
+		dev: d, num: d.lastNum.Add(1), pd: attr.PD, quota: q, channel: attr.Channel, eager: attr.FireQueued,
 		queue: fifo[cqe]{limit: attr.Entries}, fired: make(chan struct{}, 1), news: make(chan struct{}, 1),
 	}
 	put(d, d.cqs, closer(c))

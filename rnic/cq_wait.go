@@ -11,8 +11,8 @@ import (
 var errArm = errors.New("say NextCompletion or NextSolicited")
 
 // Arm makes the queue fire once, at the next completion of that kind. The
-// completions that are in the queue already don't count: poll, arm, and poll
-// again before waiting. It returns an *OpError that wraps ErrClosed, or
+// completions that are in the queue already don't count, but for
+// CQAttr.FireQueued: poll, arm, and poll again before waiting. It returns an *OpError that wraps ErrClosed, or
 // ErrOverflow, as the queue will never fire again then.
 func (c *CQ) Arm(what Notify) error {
 	if !c.made() {
@@ -36,10 +36,24 @@ func (c *CQ) Arm(what Notify) error {
 	if Notify(c.armed.Load()) != NextCompletion { // any completion includes solicited ones
 		c.armed.Store(uint32(what))
 	}
+	if c.eager && c.holds(Notify(c.armed.Load())) {
+		c.fire()
+	}
 	for _, l := range c.drive.list() { // it is to fire even if nobody polls or waits
 		l.giveBack()
 	}
 	return nil
+}
+
+// holds reports whether a completion of that kind is in the queue. The caller
+// holds mu.
+func (c *CQ) holds(what Notify) bool {
+	for i := range c.queue.n {
+		if wc := &c.queue.at(i).wc; what == NextCompletion || wc.Solicited || wc.Status != StatusSuccess {
+			return true
+		}
+	}
+	return false
 }
 
 // Fired returns a channel from which a value can be received after the queue

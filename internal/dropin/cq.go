@@ -36,7 +36,9 @@ func (e *Engine) CQCreate(ctx Handle, entries *uint32, ch Handle, cookie uint64)
 		return 0, syscall.EINVAL
 	}
 	q := &completionQueue{ctx: c, cookie: cookie}
-	attr := rnic.CQAttr{Entries: int(*entries)}
+	// Programs know queues that fire for what is left in them when they are armed:
+	// perftest polls once for each event.
+	attr := rnic.CQAttr{Entries: int(*entries), FireQueued: true}
 	if ch != 0 {
 		if q.channel = e.channels.get(ch); q.channel == nil || q.channel.ctx != c {
 			return 0, syscall.EINVAL
