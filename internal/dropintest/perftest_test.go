@@ -148,18 +148,20 @@ var ways = []way{
 // serves reports whether perftest itself is up to a test. With an iWARP device,
 // ib_send_bw grants credits by Writes. It counts on the server's getting the requests
 // of several queue pairs in the order of the client's, which nobody promises, and
-// waits for ever otherwise; and without rdma_cm, it does not deregister the memory of
-// the credits, and ends with an error. To save time, rdma_cm is tried with an Ethernet
+// waits for ever otherwise; so it does with events, as a credit is none; and without
+// rdma_cm, it does not deregister the memory of the credits, and ends with an error. To
+// save time, rdma_cm is tried with an Ethernet
 // device only for what it can't do with an iWARP one.
 func (w way) serves(program string, c perftest) bool {
 	credits := program == "ib_send_bw"
+	fails := c.qps > 1 || strings.HasSuffix(c.flags, "-e")
 	switch w.name {
 	case "rdma_cm":
-		return !credits || c.qps < 2
+		return !credits || !fails
 	case "iwarp":
 		return !credits
 	case "rdma_cm, ethernet":
-		return credits && c.qps > 1
+		return credits && fails
 	}
 	return true
 }
