@@ -136,9 +136,9 @@ func TestArmingFiresForWhatIsQueuedIfAsked(t *testing.T) {
 		cq := labOf(t, p.B).cq(rnic.CQAttr{FireQueued: true})
 		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{}), labOf(t, p.B).qpOn(p.B.PD, cq)
 		p.Link(t, a, b)
-		wants := func(what string, any, only bool) {
+		wants := func(what string, next, solicited bool) {
 			t.Helper()
-			for kind, want := range map[rnic.Notify]bool{rnic.NextSolicited: only, rnic.NextCompletion: any} {
+			for kind, want := range map[rnic.Notify]bool{rnic.NextSolicited: solicited, rnic.NextCompletion: next} {
 				arm(t, cq, kind)
 				if got := hasFired(cq); got != want {
 					t.Errorf("%s, armed for %d: fired: %v", what, kind, got)
