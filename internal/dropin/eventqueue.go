@@ -43,7 +43,11 @@ func (q *eventQueue[T]) push(e T) {
 // signal makes the descriptor readable.
 func (q *eventQueue[T]) signal() {
 	// It can't be full: it is written to once for each time that it is read.
-	_, _ = unix.Write(q.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	for {
+		if _, err := unix.Write(q.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != unix.EINTR {
+			return
+		}
+	}
 }
 
 // next returns the oldest event, or false.
@@ -83,11 +87,19 @@ func (q *eventQueue[T]) take(match func(T) bool) (taken []T) {
 // clear makes the descriptor unreadable. It must not block if the program has read it.
 func (q *eventQueue[T]) clear() {
 	fds := []unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}}
-	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
+	n, err := unix.Poll(fds, 0)
+	for err == unix.EINTR { // as the runtime's own signals may have it
+		n, err = unix.Poll(fds, 0)
+	}
+	if n != 1 || err != nil {
 		return
 	}
 	var b [8]byte
-	_, _ = unix.Read(q.fd, b[:])
+	for {
+		if _, err := unix.Read(q.fd, b[:]); err != unix.EINTR {
+			return
+		}
+	}
 }
 
 // close gives the queue up, with the events in it.
