@@ -2,7 +2,7 @@ package cases
 
 import (
 	"bytes"
-	"encoding/hex"
+	"encoding/binary"
 	"fmt"
 
 	"urnic/conformance"
@@ -12,21 +12,19 @@ import (
 
 // The two FPDUs that RFC 5044 §4.4 shows octet by octet.
 var (
-	figure5 = figure("00000000 002a4143 00000000 00000000 00000001 00000000", "52239983")
-	figure6 = figure("002a4143 00000000 00000000 00000002 00000000 00000014", "84925898")
+	figure5 = figure(0x52239983, 0x00000000, 0x002a4143, 0x00000000, 0x00000000, 0x00000001, 0x00000000)
+	figure6 = figure(0x84925898, 0x002a4143, 0x00000000, 0x00000000, 0x00000002, 0x00000000, 0x00000014)
 )
 
 // Before figure 6 stands an FPDU of 492 octets, the first Marker among them.
 const beforeFigure6 = 492 - markerLen - lengthLen - untaggedLen - crcLen
 
-// figure puts together what stands before 24 octets of zeros, and behind them.
-func figure(before, after string) []byte {
-	b, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(before), []byte(" "), nil)))
-	crc, crcErr := hex.DecodeString(after)
-	if err != nil || crcErr != nil {
-		panic("cases: a figure is no hexadecimal number")
+// figure puts together what stands before 24 octets of zeros, and the CRC behind them.
+func figure(crc uint32, before ...uint32) (b []byte) {
+	for _, word := range before {
+		b = binary.BigEndian.AppendUint32(b, word)
 	}
-	return append(append(b, make([]byte, 24)...), crc...)
+	return binary.BigEndian.AppendUint32(append(b, make([]byte, 24)...), crc)
 }
 
 var framingFigures = []conformance.Case{
