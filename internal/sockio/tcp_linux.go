@@ -38,6 +38,8 @@ type tcp struct {
 		err   error
 		try   func(fd uintptr)
 		wait  func(fd uintptr) bool
+		vain  int  // tries in a row that found nothing
+		quiet bool // what comes need not wake the runtime's poller
 	}
 	mss     int
 	readMSS func(fd uintptr)
@@ -54,9 +56,12 @@ func newTCP(c *net.TCPConn) (Stream, error) {
 		t.writeNow(fd)
 		return t.write.n > 0 || t.write.err != nil || empty(t.write.pieces)
 	}
-	t.read.try = func(fd uintptr) { t.read.n, t.read.err = readNow(int(fd), t.read.p) }
+	t.read.try = t.tryNow
 	t.read.wait = func(fd uintptr) bool {
 		r := &t.read
+		if r.vain = 0; r.quiet {
+			t.hush(int(fd), false)
+		}
 		r.n, r.err = readNow(int(fd), r.get())
 		if r.n == 0 && r.err == nil {
 			r.unget()
@@ -142,6 +147,41 @@ func (t *tcp) TryRead(p []byte) (int, error) {
 		return 0, err
 	}
 	return r.n, r.err
+}
+
+// tryNow reads what is there, and takes note of those who come again and again.
+func (t *tcp) tryNow(fd uintptr) {
+	r := &t.read
+	if r.n, r.err = readNow(int(fd), r.p); r.n > 0 || r.err != nil {
+		r.vain = 0
+		return
+	}
+	if r.vain++; r.vain == spins {
+		t.hush(int(fd), true)
+	}
+}
+
+// spins is how many reads in vain show that somebody spins.
+const spins = 256
+
+// hush keeps what comes from waking the runtime's poller, while somebody looks for
+// it all the time: the kernel wakes it for each segment, if only one goroutine of
+// the process waits for anything at all, and it takes a processor that those who
+// spin, or their peers, could use. SO_RCVLOWAT is the number of octets from which
+// on the kernel does so; read takes what is there whatever it is. Half of what the
+// receive buffer has room for does not change its size (tcp_set_rcvlowat).
+func (t *tcp) hush(fd int, on bool) {
+	least := 1
+	if on {
+		size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		if err != nil {
+			return
+		}
+		least = size / 4
+	}
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, least) == nil {
+		t.read.quiet = on
+	}
 }
 
 // Polls implements Stream.
