@@ -112,7 +112,7 @@ const (
 
 // transmit transmits until there is nothing more. The caller holds the role and
 // gives it up. Without wait, it leaves the rest to a goroutine, or to a program
-// that polls, if the LLP is full.
+// that polls, if the LLP is full; with wait, to a program that has begun to poll.
 func (l *link) transmit(wait bool) {
 	for passes := 1; ; passes++ {
 		l.tx.Store(txBusy)     // what was asked for until now is seen to now, what is asked for later is noted
@@ -131,6 +131,8 @@ func (l *link) transmit(wait bool) {
 			if !l.park() {
 				l.handOver()
 			}
+			return
+		case wait && l.park():
 			return
 		}
 	}

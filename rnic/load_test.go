@@ -266,6 +266,53 @@ func TestParkedTransmitterGoesWhenThereIsNothingLeft(t *testing.T) {
 	})
 }
 
+// A program that posts more than the LLP takes, and polls only then, gets the role
+// of the goroutine that has gone on for it, which would need a processor of its own.
+func TestWhoBeginsToPollTransmitsWhatIsLeft(t *testing.T) {
+	inWorld(t, func(w *world) {
+		f := simnet.Faults{Latency: time.Microsecond}
+		w.Options = func(int) simnet.Options { return simnet.Options{AB: f, BA: f, Buffer: 1000, Polls: true} }
+		a, b := w.side(), w.side()
+		w.connect(a, b)
+		dst := b.Register(w, make([]byte, 100_000), rnic.LocalWrite|rnic.RemoteWrite)
+		src := a.Register(w, make([]byte, 100_000), 0)
+		for id := range uint64(10) {
+			a.Send(w, rnic.SendWR{ID: id, Op: rnic.OpWrite, SGL: []rnic.SGE{src.SGE(0, 100_000)}, Remote: dst.Remote(0)})
+		}
+		synctest.Wait()
+		if got := rnic.Transmitter(a.QP); got != "somebody" {
+			w.Fatalf("%s transmits; want the goroutine", got)
+		}
+		parked := 0
+		var wcs [1]rnic.WC
+		for id := uint64(0); id < 10; {
+			time.Sleep(time.Microsecond)
+			synctest.Wait()
+			if rnic.Transmitter(a.QP) == "a program" {
+				parked++
+			}
+			for range 40 {
+				if a.SendCQ.Poll(wcs[:]) == 0 {
+					continue
+				}
+				if wcs[0].ID != id || wcs[0].Err() != nil {
+					w.Fatalf("request %d: %v; want %d", wcs[0].ID, wcs[0].Err(), id)
+				}
+				id++
+			}
+		}
+		if parked < 100 { // of the thousand that the network takes
+			w.Errorf("the program had the role %d times", parked)
+		}
+		// Without it, the goroutine goes on with what comes next.
+		a.Send(w, rnic.SendWR{ID: 10, Op: rnic.OpWrite, SGL: []rnic.SGE{src.SGE(0, 100_000)}, Remote: dst.Remote(0)})
+		time.Sleep(time.Second)
+		if a.SendCQ.Poll(wcs[:]) != 1 || wcs[0].ID != 10 || wcs[0].Err() != nil {
+			w.Errorf("the request was not carried on: %+v", wcs[0])
+		}
+	})
+}
+
 // idlePairs connects n pairs of queue pairs of two devices over a network.
 func idlePairs(t testing.TB, network rnic.Network, address string, n int) (qas, qbs []*rnictest.Side) {
 	t.Helper()

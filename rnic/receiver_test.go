@@ -7,3 +7,11 @@ func Receiver(q *QP) string {
 	q.mu.Unlock()
 	return [...]string{rxOwn: "goroutine", rxAsked: "asked", rxFree: "nobody", rxDriven: "driver"}[l.rx.role.Load()]
 }
+
+// Transmitter tells who has the transmitter's role of a connected queue pair.
+func Transmitter(q *QP) string {
+	q.mu.Lock()
+	l := q.link
+	q.mu.Unlock()
+	return [...]string{txIdle: "nobody", txBusy: "somebody", txAgain: "somebody", txParked: "a program"}[l.tx.Load()]
+}
