@@ -52,7 +52,9 @@ lib/replace/lib%.so.1: cmd/liburnic/shim/stubs/%.c cmd/liburnic/shim/stubs/%.map
 .PHONY: install
 install: ## install urnic, and the drop-in library if it is built, below PREFIX (/usr/local)
 	install -D bin/urnic $(DESTDIR)$(PREFIX)/bin/urnic
-	test ! -e lib/liburnic.so || { install -d $(DESTDIR)$(PREFIX)/lib/urnic && cp -a lib/. $(DESTDIR)$(PREFIX)/lib/urnic/; }
+	test ! -e lib/liburnic.so || { set -e; dir=$(DESTDIR)$(PREFIX)/lib/urnic; install -d $$dir $$dir/replace; \
+		install lib/liburnic.so lib/liburnic-engine.so $$dir; install lib/replace/libmlx5.so.1 lib/replace/libefa.so.1 $$dir/replace; \
+		cp -P --remove-destination lib/replace/libibverbs.so.1 lib/replace/librdmacm.so.1 $$dir/replace; }
 
 .PHONY: demo
 demo: build ## two RNICs in one process exercise every verb and print the ladder

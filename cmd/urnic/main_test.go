@@ -121,7 +121,13 @@ func (o *output) wait(t *testing.T, text string) {
 // one line with all of some texts.
 func wantError(t *testing.T, args []string, status int, errOut string, texts ...string) {
 	t.Helper()
-	if status != 1 || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "urnic: ") || !strings.HasSuffix(errOut, "\n") {
+	wantErrorStatus(t, args, 1, status, errOut, texts...)
+}
+
+// wantErrorStatus is wantError with another exit status.
+func wantErrorStatus(t *testing.T, args []string, want, status int, errOut string, texts ...string) {
+	t.Helper()
+	if status != want || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "urnic: ") || !strings.HasSuffix(errOut, "\n") {
 		t.Errorf("%v: status %d, stderr %q", args, status, errOut)
 	}
 	for _, text := range texts {

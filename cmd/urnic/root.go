@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return 0
@@ -63,6 +63,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintln(stderr, "urnic: interrupted")
 	default:
 		fmt.Fprintf(stderr, "urnic: %s\n", text(err))
+	}
+	var own *statusError
+	switch {
+	case errors.As(err, &own):
+		return own.status
+	case cmd.Name() == "run":
+		return statusOfRun
 	}
 	return 1
 }

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -27,6 +29,22 @@ const (
 	replace   = "replace"
 )
 
+// The exit statuses of urnic run when there is no program that could have one: those of
+// env, nohup and timeout, so that scripts know them from a program's.
+const (
+	statusOfRun      = 125 // urnic run itself failed
+	statusUnfit      = 126 // the program is there, and can't be executed
+	statusNoSuchFile = 127 // there is no such program
+)
+
+// A statusError is an error that ends urnic with a status of its own.
+type statusError struct {
+	error
+	status int
+}
+
+func (e *statusError) Unwrap() error { return e.error }
+
 // runOptions are the flags of urnic run.
 type runOptions struct {
 	mode, transport, log, pcap, lib string
@@ -40,14 +58,18 @@ func newRunCommand() *cobra.Command {
 		Short: "Run a program written for libibverbs and librdmacm on urnic",
 		Long: `Run executes an unmodified program for RDMA hardware, which then finds one device,
 urnic0, and speaks iWARP over TCP. It sets environment variables and executes the program
-in its own place: process ID, standard streams and exit status are the program's.
+in its own place: process ID, standard streams, signals and exit status are the program's.
+If there is none to execute, the status is 127 (not found), 126 (it is there, but can't be
+executed, or can't be given a library) or 125 (any other failure of urnic run).
 
 In mode interpose the library is preloaded over the distribution's libibverbs and librdmacm
 (LD_PRELOAD). In mode replace it stands in for them (LD_LIBRARY_PATH), for machines without
 rdma-core, and for programs that open libibverbs themselves while they run.
 
 The libraries are those in --lib, or in $URNIC_LIB, or beside urnic, or in ../lib or
-../lib/urnic from there. docs/drop-in.md tells more: settings, containers, limits.`,
+../lib/urnic from there. What no flag sets is as the environment has it: the variables that
+stand behind the flags, and URNIC_RENDEZVOUS_PORT, URNIC_SETTLE and URNIC_ENGINE, of which
+docs/drop-in.md tells, as of containers, limits and troubleshooting.`,
 		Example: `  urnic run -- rping -s &
   urnic run -- rping -c -a 127.0.0.1 -C 10 -v
   urnic run --mode replace --strict --log warning -- ib_write_bw -R 127.0.0.1
@@ -74,7 +96,7 @@ The libraries are those in --lib, or in $URNIC_LIB, or beside urnic, or in ../li
 			if o.printEnv {
 				return printEnv(cmd.OutOrStdout(), env, os.Environ())
 			}
-			return execute(args, env)
+			return execute(args, env, filepath.Join(dir, shimFile))
 		},
 	}
 	f := cmd.Flags()
@@ -117,11 +139,19 @@ func (o *runOptions) libraries() (string, error) {
 		need = append(need, filepath.Join(replaceDir, "libibverbs.so.1"), filepath.Join(replaceDir, "librdmacm.so.1"))
 	}
 	for _, dir := range candidates {
+		var unreadable error
 		missing := slices.DeleteFunc(slices.Clone(need), func(name string) bool {
-			_, err := os.Stat(filepath.Join(dir, name))
+			f, err := os.Open(filepath.Join(dir, name))
+			if err == nil {
+				_ = f.Close() // it was only looked at
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				unreadable = err
+			}
 			return err == nil
 		})
 		switch {
+		case unreadable != nil:
+			return "", fmt.Errorf("the library can't be read: %w", unreadable)
 		case len(missing) == 0:
 			return filepath.Abs(dir)
 		case given != "" || len(missing) < len(need):
@@ -253,10 +283,17 @@ func find(name string) (string, error) {
 	switch {
 	case err == nil || errors.Is(err, exec.ErrDot):
 		return path, nil
-	case errors.Is(err, os.ErrPermission):
-		return "", fmt.Errorf("%s can't be executed: %w", name, os.ErrPermission)
+	case errors.Is(err, syscall.EISDIR):
+		return "", unfit("%s is a directory", name)
+	case errors.Is(err, fs.ErrPermission):
+		return "", unfit("%s can't be executed: %w", name, fs.ErrPermission)
 	case strings.Contains(name, "/"):
-		return "", fmt.Errorf("there is no program %s", name)
+		return "", &statusError{fmt.Errorf("there is no program %s", name), statusNoSuchFile}
 	}
-	return "", fmt.Errorf("there is no program %s in $PATH", name)
+	return "", &statusError{fmt.Errorf("there is no program %s in $PATH", name), statusNoSuchFile}
+}
+
+// unfit returns an error of a program that is there and can't be executed, or not so.
+func unfit(format string, args ...any) error {
+	return &statusError{fmt.Errorf(format, args...), statusUnfit}
 }

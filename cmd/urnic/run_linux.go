@@ -14,41 +14,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// execute puts a program in the place of this process. It returns only with an error.
-func execute(args, env []string) error {
+// execute puts a program in the place of this process, with our library. It returns only
+// with an error.
+func execute(args, env []string, library string) error {
 	path, err := find(args[0])
 	if err != nil {
 		return err
 	}
-	if err := preloadable(path); err != nil {
+	if err := preloadable(path, library); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s can't be executed: %w", path, syscall.Exec(path, args, env))
+	return unfit("%s can't be executed: %w", path, syscall.Exec(path, args, env))
 }
 
 // preloadable returns an error if the dynamic linker would not load our library into a
 // program. What can't be read passes: then the system judges.
-func preloadable(path string) error {
+func preloadable(path, library string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	if err := gainsRights(f); err != nil {
-		return fmt.Errorf("%s %w, so the dynamic linker preloads nothing into it: run it as the user whose rights it takes, "+
+		return unfit("%s %w, so the dynamic linker preloads nothing into it: run it as the user whose rights it takes, "+
 			"or run a copy that takes none", path, err)
+	}
+	if name := interpreter(f); name != "" {
+		return interpretable(path, name, library)
 	}
 	program, err := elf.NewFile(f)
 	if err != nil {
-		return nil // a script: its interpreter gets the environment
-	}
-	ours, err := elf.Open("/proc/self/exe")
-	if err != nil {
 		return nil
 	}
-	defer func() { _ = ours.Close() }()
-	if program.Machine != ours.Machine || program.Class != ours.Class {
-		return fmt.Errorf("%s is for %v (%v), and the library for %v (%v)", path, program.Machine, program.Class, ours.Machine, ours.Class)
+	if err := sameMachine(program, library); err != nil {
+		return unfit("%s %w", path, err)
 	}
 	linker := ""
 	for _, p := range program.Progs {
@@ -63,9 +62,63 @@ func preloadable(path string) error {
 	}
 	switch {
 	case linker == "":
-		return fmt.Errorf("%s is linked statically, so no library can be loaded into it: link it dynamically", path)
+		return unfit("%s is linked statically, so no library can be loaded into it: link it dynamically", path)
 	case strings.HasPrefix(filepath.Base(linker), "ld-musl"):
-		return fmt.Errorf("%s is linked to musl, and the library to the GNU C library: build it for that", path)
+		return unfit("%s is linked to musl, and the library to the GNU C library: build it for that", path)
+	case !there(linker):
+		return unfit("%s wants the dynamic linker %s, which is not there: install the GNU C library", path, linker)
+	}
+	return nil
+}
+
+// interpreter returns the name of the program that a script is for, or "".
+func interpreter(f *os.File) string {
+	const most = 256 // what Linux reads of it
+	b := make([]byte, most)
+	n, _ := f.ReadAt(b, 0)
+	line, script := strings.CutPrefix(string(b[:n]), "#!")
+	if !script {
+		return ""
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	if fields := strings.Fields(line); len(fields) > 0 {
+		return fields[0]
+	}
+	return ""
+}
+
+// interpretable returns an error if a script's interpreter, which gets the environment,
+// can't be given our library. A script of a script is left to the system.
+func interpretable(script, name, library string) error {
+	if !there(name) {
+		return unfit("%s wants the interpreter %s, which is not there", script, name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	if interpreter(f) != "" {
+		return nil
+	}
+	return preloadable(name, library)
+}
+
+// there reports whether a file is there, as far as one can see.
+func there(name string) bool {
+	_, err := os.Stat(name)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// sameMachine returns an error if a program is for another processor than our library.
+func sameMachine(program *elf.File, library string) error {
+	ours, err := elf.Open(library)
+	if err != nil {
+		return nil // the dynamic linker will say what is wrong with it
+	}
+	defer func() { _ = ours.Close() }()
+	if program.Machine != ours.Machine || program.Class != ours.Class {
+		return fmt.Errorf("is for %v (%v), and %s for %v (%v)", program.Machine, program.Class, library, ours.Machine, ours.Class)
 	}
 	return nil
 }

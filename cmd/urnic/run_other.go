@@ -2,16 +2,13 @@
 
 package main
 
-import (
-	"fmt"
-	"runtime"
-)
+import "runtime"
 
 // execute says that there is nothing to execute a program with.
-func execute(args, _ []string) error {
+func execute(args, _ []string, _ string) error {
 	path, err := find(args[0])
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s can't run on urnic: the library is for Linux, and this is %s", path, runtime.GOOS)
+	return unfit("%s can't run on urnic: the library is for Linux, and this is %s", path, runtime.GOOS)
 }

@@ -139,6 +139,18 @@ func TestRunExecutesTheProgramInItsPlace(t *testing.T) {
 	}
 }
 
+// Scripts start what is in the background with SIGINT ignored, and nohup with SIGHUP: so
+// they are for the program, too.
+func TestRunLeavesIgnoredSignalsIgnored(t *testing.T) {
+	cmd := command(t)
+	sh := exec.CommandContext(t.Context(), "sh", "-c",
+		`trap '' INT HUP; exec "$0" run --lib "$1" sh -c 'kill -INT $$; kill -HUP $$; echo alive'`, cmd.Path, libraries(t))
+	sh.Env = cmd.Env
+	if out, err := sh.Output(); err != nil || string(out) != "alive\n" {
+		t.Errorf("%q, %v; want the program to be alive", out, err)
+	}
+}
+
 // A shell that evaluates what is printed has the program's environment.
 func TestRunPrintsTheEnvironmentForAShell(t *testing.T) {
 	lib := libraries(t) + "'s"
@@ -218,6 +230,10 @@ func TestRunErrors(t *testing.T) {
 	if runtime.GOARCH == "arm64" {
 		machine, other = other, machine
 	}
+	library := filepath.Join(lib, shimFile)
+	if err := os.Rename(program(t, machine, ""), library); err != nil {
+		t.Fatal(err)
+	}
 	plain := filepath.Join(none, "plain")
 	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -226,24 +242,43 @@ func TestRunErrors(t *testing.T) {
 	if err := os.Rename(strings.TrimSuffix(colon, ":1"), colon); err != nil {
 		t.Fatal(err)
 	}
+	formless := filepath.Join(none, "formless")
+	if err := os.WriteFile(formless, []byte("exit 0\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := func(interpreter string) string {
+		file := filepath.Join(t.TempDir(), "script")
+		if err := os.WriteFile(file, []byte("#! "+interpreter+" -x\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
 	for name, tc := range map[string]struct {
-		args []string
-		want string
+		args   []string
+		status int
+		want   string
 	}{
-		"no program":         {[]string{"--lib", lib}, "no program to run"},
-		"a program to print": {[]string{"--print-env", "rping"}, "executes nothing"},
-		"a wrong mode":       {[]string{"--mode", "under", "x"}, `--mode "under": give interpose, replace`},
-		"a wrong transport":  {[]string{"--transport", "ib", "x"}, `--transport "ib": give iwarp, ethernet`},
-		"a wrong level":      {[]string{"--log", "loud", "x"}, `--log "loud": give error, warning, info, debug`},
-		"no library":         {[]string{"--lib", none, "x"}, "no liburnic.so, liburnic-engine.so in " + none + " (--lib): build it by `make liburnic`"},
-		"no library at all":  {[]string{"x"}, "name its directory by --lib"},
-		"a colon":            {[]string{"--lib", colon, "x"}, "install urnic elsewhere"},
-		"not in PATH":        {[]string{"--lib", lib, "no-such-program"}, "there is no program no-such-program in $PATH"},
-		"not there":          {[]string{"--lib", lib, none + "/x"}, "there is no program " + none + "/x"},
-		"not executable":     {[]string{"--lib", lib, plain}, "permission denied"},
-		"static":             {[]string{"--lib", lib, program(t, machine, "")}, "is linked statically"},
-		"musl":               {[]string{"--lib", lib, program(t, machine, "/lib/ld-musl-x86_64.so.1")}, "is linked to musl"},
-		"another processor":  {[]string{"--lib", lib, program(t, other, "/lib/ld.so")}, "is for EM_"},
+		"no program":                             {[]string{"--lib", lib}, statusOfRun, "no program to run"},
+		"a program to print":                     {[]string{"--print-env", "rping"}, statusOfRun, "executes nothing"},
+		"a wrong mode":                           {[]string{"--mode", "under", "x"}, statusOfRun, `--mode "under": give interpose, replace`},
+		"a wrong transport":                      {[]string{"--transport", "ib", "x"}, statusOfRun, `--transport "ib": give iwarp, ethernet`},
+		"a wrong level":                          {[]string{"--log", "loud", "x"}, statusOfRun, `--log "loud": give error, warning, info, debug`},
+		"no library":                             {[]string{"--lib", none, "x"}, statusOfRun, "no liburnic.so, liburnic-engine.so in " + none + " (--lib): build it by `make liburnic`"},
+		"no library at all":                      {[]string{"x"}, statusOfRun, "name its directory by --lib"},
+		"a colon":                                {[]string{"--lib", colon, "x"}, statusOfRun, "install urnic elsewhere"},
+		"not in PATH":                            {[]string{"--lib", lib, "no-such-program"}, statusNoSuchFile, "there is no program no-such-program in $PATH"},
+		"not there":                              {[]string{"--lib", lib, none + "/x"}, statusNoSuchFile, "there is no program " + none + "/x"},
+		"not executable":                         {[]string{"--lib", lib, plain}, statusUnfit, "permission denied"},
+		"static":                                 {[]string{"--lib", lib, program(t, machine, "")}, statusUnfit, "is linked statically"},
+		"musl":                                   {[]string{"--lib", lib, program(t, machine, "/lib/ld-musl-x86_64.so.1")}, statusUnfit, "is linked to musl"},
+		"another processor":                      {[]string{"--lib", lib, program(t, other, "/lib/ld.so")}, statusUnfit, "is for EM_"},
+		"a wrong flag":                           {[]string{"--modus", "x"}, statusOfRun, "unknown flag: --modus"},
+		"a directory":                            {[]string{"--lib", lib, none}, statusUnfit, none + " is a directory"},
+		"no dynamic linker":                      {[]string{"--lib", lib, program(t, machine, none+"/ld.so")}, statusUnfit, "wants the dynamic linker " + none + "/ld.so, which is not there"},
+		"no interpreter":                         {[]string{"--lib", lib, script(none + "/perl")}, statusUnfit, "wants the interpreter " + none + "/perl, which is not there"},
+		"a static interpreter":                   {[]string{"--lib", lib, script(program(t, machine, ""))}, statusUnfit, "is linked statically"},
+		"a script of a script of no interpreter": {[]string{"--lib", lib, script(script(none + "/perl"))}, statusUnfit, "can't be executed"},
+		"no format":                              {[]string{"--lib", lib, formless}, statusUnfit, "exec format error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := command(t, append([]string{"run"}, tc.args...)...)
@@ -252,7 +287,7 @@ func TestRunErrors(t *testing.T) {
 			if err := cmd.Run(); err == nil {
 				t.Fatal("it succeeds")
 			}
-			wantError(t, tc.args, cmd.ProcessState.ExitCode(), errOut.String(), tc.want)
+			wantErrorStatus(t, tc.args, tc.status, cmd.ProcessState.ExitCode(), errOut.String(), tc.want)
 		})
 	}
 }
@@ -281,7 +316,7 @@ func TestRunRefusesProgramsThatGainRights(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, _, errOut := urnic(t, nil, "run", "--lib", lib, file)
-			wantError(t, nil, status, errOut, tc.want)
+			wantErrorStatus(t, nil, statusUnfit, status, errOut, tc.want)
 		})
 	}
 }
