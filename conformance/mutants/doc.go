@@ -7,8 +7,8 @@
 // against it, and wants one of them to fail.
 //
 // The stack knows nothing of this. A fault is one place of its source, edited:
-// [Mutant.Overlay] writes the edited file and what `go build -overlay` is to be
-// told of it. Package target is what is built: the test service, and nothing else.
+// [Mutant.Apply] returns the edited file, with which command run compiles the stack
+// anew. Package target is what is built: the test service, and nothing else.
 //
 // A mutant goes into the file that is named for the RFC, or the part of it, whose
 // clause it breaks first. It must build, and whoever speaks to it and to its test

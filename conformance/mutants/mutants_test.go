@@ -2,7 +2,6 @@ package mutants
 
 import (
 	"bytes"
-	"encoding/json"
 	"go/format"
 	"os"
 	"path/filepath"
@@ -141,43 +140,6 @@ func TestEditThatDoesNotFitIsAnError(t *testing.T) {
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-func TestOverlayNamesTheEditedFiles(t *testing.T) {
-	m, ok := Lookup("unaligned-atomic-taken")
-	if !ok {
-		t.Fatal("there is no such mutant")
-	}
-	dir := t.TempDir()
-	name, err := m.Overlay(root, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var overlay struct{ Replace map[string]string }
-	if err := json.Unmarshal(b, &overlay); err != nil {
-		t.Fatal(err)
-	}
-	files, err := m.Apply(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) != 2 || len(overlay.Replace) != 2 {
-		t.Fatalf("%d files are edited and %d in the overlay, want 2", len(files), len(overlay.Replace))
-	}
-	for file, want := range files {
-		original, err := filepath.Abs(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(overlay.Replace[original])
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is replaced by %q, which is not what the edits make (%v)", original, overlay.Replace[original], err)
 		}
 	}
 }

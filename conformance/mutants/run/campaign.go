@@ -76,7 +76,11 @@ func (c *campaign) run(ctx context.Context, stdout io.Writer) error {
 // against the stack without a fault.
 func (c *campaign) unmutated(ctx context.Context) (*conformance.Report, error) {
 	c.say("building the stack without a fault")
-	binary, err := c.works.build(ctx, nil)
+	err := c.works.prepare(ctx)
+	var binary string
+	if err == nil {
+		binary, err = c.works.build(ctx, nil)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, errInterrupted

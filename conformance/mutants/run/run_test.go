@@ -36,6 +36,9 @@ func open(t *testing.T) *works {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := w.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := w.close(); err != nil {
 			t.Error(err)

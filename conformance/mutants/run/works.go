@@ -5,18 +5,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"urnic/conformance/mutants"
 )
 
 // works builds mutants in a directory of its own.
+//
+// A mutant differs from the stack in one package, and mostly not in what this shows
+// to others. The go command would compile all that import it, nevertheless, so the
+// works call compiler and linker themselves, and compile a package only if its
+// sources are edited or what it imports shows itself otherwise. The linker, too,
+// refuses packages that have seen each other differently.
 type works struct {
-	root string // of the module
-	dir  string
+	root     string // of the module
+	dir      string
+	packages []source          // those of the module, each behind those that it imports
+	archives map[string]string // of all packages, compiled without a fault
 }
 
 func newWorks(ctx context.Context) (*works, error) {
@@ -38,36 +48,86 @@ func newWorks(ctx context.Context) (*works, error) {
 // close removes all that was built.
 func (w *works) close() error { return os.RemoveAll(w.dir) }
 
+// prepare compiles the stack without a fault. It precedes build.
+func (w *works) prepare(ctx context.Context) error {
+	listed, err := w.list(ctx, "./conformance/mutants/target")
+	if err != nil {
+		return err
+	}
+	w.packages = slices.DeleteFunc(slices.Clone(listed), func(p source) bool { return p.Standard || p.Module.Path != "urnic" })
+	w.archives = map[string]string{}
+	for _, p := range listed {
+		if p.Export != "" {
+			w.archives[p.ImportPath] = p.Export
+		}
+	}
+	return nil
+}
+
 // build builds a mutant, or, for nil, the stack without a fault, and returns its
-// binary. It links without tables that nobody reads, and asks no version control:
-// that makes a third of the time.
+// binary.
 func (w *works) build(ctx context.Context, m *mutants.Mutant) (string, error) {
-	name := "unmutated"
+	name, edited := "unmutated", map[string][]byte{}
 	if m != nil {
 		name = m.Name
-	}
-	binary := filepath.Join(w.dir, name+".target")
-	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", binary}
-	if m != nil {
-		dir := filepath.Join(w.dir, name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
+		var err error
+		if edited, err = m.Apply(w.root); err != nil {
 			return "", err
 		}
-		overlay, err := m.Overlay(w.root, dir)
+	}
+	dir := filepath.Join(w.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // with the works it goes anyway
+	binary, err := w.make(ctx, dir, edited)
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case err != nil:
+		return "", fmt.Errorf("building %s: %w", name, err)
+	}
+	return binary, nil
+}
+
+// make compiles in a directory what the edited files, named by their place in the
+// module, make different, and links the target.
+func (w *works) make(ctx context.Context, dir string, edited map[string][]byte) (string, error) {
+	archives := maps.Clone(w.archives)
+	if err := w.addImports(ctx, edited, archives); err != nil {
+		return "", err
+	}
+	different := map[string]bool{} // to those that import them
+	for _, p := range w.packages {
+		files, changed, err := p.files(w.root, dir, edited)
 		if err != nil {
 			return "", err
 		}
-		args = append(args, "-overlay", overlay)
+		if !changed && !slices.ContainsFunc(p.Imports, func(i string) bool { return different[i] }) {
+			continue
+		}
+		archive, err := w.compile(ctx, dir, p, files, archives)
+		if err != nil {
+			return "", err
+		}
+		if different[p.ImportPath], err = differ(archive, archives[p.ImportPath]); err != nil {
+			return "", err
+		}
+		archives[p.ImportPath] = archive
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./conformance/mutants/target")...)
+	return w.link(ctx, dir, archives)
+}
+
+// run runs the go command with these arguments.
+func (w *works) run(ctx context.Context, arguments ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", arguments...)
 	cmd.Dir = w.root
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // which its compilers hear of too
 	cmd.WaitDelay = farewell
-	if out, err := cmd.CombinedOutput(); err != nil {
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
-		return "", fmt.Errorf("building %s: %w\n%s", name, err, bytes.TrimSpace(out))
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s%s", strings.Join(arguments[:min(2, len(arguments))], " "), err, &stdout, bytes.TrimSpace(stderr.Bytes()))
 	}
-	return binary, nil
+	return stdout.Bytes(), nil
 }

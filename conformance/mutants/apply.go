@@ -2,7 +2,6 @@ package mutants
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,35 +52,4 @@ func (m *Mutant) Apply(root string) (map[string][]byte, error) {
 type place struct {
 	at int
 	Edit
-}
-
-// Overlay writes the files that the mutant changes to dir, and a file for the
-// -overlay flag of the go command, whose name it returns. dir must exist, and be
-// the mutant's own.
-func (m *Mutant) Overlay(root, dir string) (string, error) {
-	root, err := filepath.Abs(root)
-	if err != nil {
-		return "", err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return "", err
-	}
-	files, err := m.Apply(root)
-	if err != nil {
-		return "", err
-	}
-	replace := map[string]string{}
-	for file, b := range files {
-		edited := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(edited, b, 0o600); err != nil {
-			return "", err
-		}
-		replace[filepath.Join(root, filepath.FromSlash(file))] = edited
-	}
-	b, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, b, 0o600)
 }
