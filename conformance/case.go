@@ -73,7 +73,7 @@ type Case struct {
 	Harm string
 	// HarmAs is the roles of the target in which it may do so; 0 stands for both.
 	HarmAs Roles
-	Run    func(t *T)
+	Run    func(t *T) // the runs of a case go on side by side: what they write to is their own
 }
 
 // ID returns the case's name: that of its clause, and its own.

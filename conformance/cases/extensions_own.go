@@ -157,13 +157,13 @@ func ownAtomics() []conformance.Case {
 
 // ownFields is a case on the header of an atomic that the target's program posts.
 func ownFields(name string, post service.Post, want wire.AtomicHeader) conformance.Case {
+	post.Remote = there(8)
 	return conformance.Case{
 		Clause: "rfc7306-5.2.1-1", Name: "own-" + name, Also: []string{"rfc7306-5-2"},
 		Title: fmt.Sprintf("The header of the target's atomic (%s) says what its program has asked for: 52 octets as in figure 4", name),
 		Needs: conformance.NeedService,
 		Run: func(t *conformance.T) {
 			s := openOwnAtomics(t, conformance.Setup{})
-			post.Remote = there(8)
 			s.Posts(post)
 			a, h := awaitAtomicRequest(t, s)
 			t.Check(len(a.Payload) == wire.AtomicRequestLen, "52 octets", "%d", len(a.Payload))
