@@ -3,6 +3,7 @@ package mpa
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -266,6 +267,91 @@ func TestHalfCloseOfAnyNetConn(t *testing.T) {
 					t.Errorf("after the close, the peer: %v", err)
 				}
 			})
+		})
+	}
+}
+
+// Somebody else may end a connection while something is at hand that is held back,
+// or that Await has found: it is passed on no more, and recorded all the same.
+func TestWhatIsAtHandWhenTheConnectionEndsIsNotPassedOn(t *testing.T) {
+	never := func([]byte, uint64) { t.Error("a ULPDU was passed on") }
+	ways := map[string]func(*Conn) error{
+		"Receive": func(c *Conn) error { return c.Receive(never) },
+		"TryReceive": func(c *Conn) error {
+			_, err := c.TryReceive(never)
+			return err
+		},
+		"Await": func(c *Conn) error {
+			_ = c.Await() // it is for the next call to tell
+			return c.Receive(never)
+		},
+		"Discard": func(c *Conn) error {
+			_ = c.Discard()
+			return net.ErrClosed
+		},
+	}
+	play := func(t *testing.T, r *tape, held bool, end, way func(*Conn) error) {
+		cfg := Config{}
+		if r != nil {
+			cfg.Recorder = r
+		}
+		inRole(t, Initiator, cfg, 0x40, func(t *testing.T, c *Conn, p *peer, _, in *Framer) {
+			fpdu := fpdus(in, []byte("at hand"))
+			atHand(t, c, p, fpdu, held)
+			if err := end(c); err != nil {
+				t.Error(err)
+			}
+			if err := way(c); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("%v; want net.ErrClosed", err)
+			}
+			if c.in.buf != nil {
+				t.Error("the receiver still holds a buffer")
+			}
+			if r != nil {
+				r.holds(t, "received", &r.received, r.recvs, frame(repKey, 0x40, 1), fpdu)
+			}
+		})
+	}
+	for name, way := range ways {
+		for ending, end := range endings {
+			for _, held := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s after %s, held %v", name, ending, held), func(t *testing.T) {
+					play(t, nil, held, end, way)
+					play(t, new(tape), held, end, way)
+				})
+			}
+		}
+	}
+}
+
+// atHand has the peer say something that c then has at hand.
+func atHand(t *testing.T, c *Conn, p *peer, fpdu []byte, held bool) {
+	t.Helper()
+	p.says(fpdu)
+	if !held {
+		if err := c.Await(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	c.SetGate(func([]byte) bool { return false })
+	if err := c.Receive(func([]byte, uint64) {}); !errors.Is(err, ErrHeld) {
+		t.Fatal(err)
+	}
+}
+
+// The race detector sees whether one who waits looks at what one who closes changes.
+func TestConnectionIsClosedBesideOneWhoAwaits(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		inRole(t, Initiator, Config{Recorder: new(tape)}, 0x40, func(t *testing.T, c *Conn, p *peer, _, in *Framer) {
+			atHand(t, c, p, fpdus(in, []byte("at hand")), held)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = c.Close()
+			}()
+			_ = c.Await()
+			<-done
 		})
 	}
 }

@@ -131,14 +131,15 @@ func (c *Conn) TryReceive(place func(ulpdu []byte, order uint64)) (bool, error) 
 // error. It returns ErrInterrupted after a call of Interrupt, and ErrHeld if a
 // ULPDU is held back.
 func (c *Conn) Await() error {
-	if c.in.held != nil {
-		return ErrHeld
-	}
-	if c.in.fresh || c.in.err != nil {
-		return nil
-	}
+	in := &c.in
 	c.enter()
 	defer c.leave()
+	if in.held != nil {
+		return ErrHeld
+	}
+	if in.fresh || in.err != nil {
+		return nil
+	}
 	if err := c.fill(true); errors.Is(err, ErrInterrupted) {
 		return err
 	}
@@ -215,6 +216,9 @@ func (c *Conn) read(wait bool) error {
 // the front. It stops when the connection is closed, even by place.
 func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 	in := &c.in
+	if in.buf == nil { // the recording of this side's end has taken what was at hand
+		return c.failure(net.ErrClosed)
+	}
 	b, held := in.buf[:in.n], in.held
 	if held != nil {
 		b = in.rest
