@@ -33,6 +33,9 @@ type CQAttr struct {
 	// already, as some hardware does: programs that count on it arm, poll less than
 	// there is, and wait.
 	FireQueued bool
+	// TellEach makes a queue that has fired several times before its channel is asked
+	// come from it as often, and not once: programs that count take one for each Arm.
+	TellEach bool
 	// PD, if not nil, reserves the queue for the queue pairs of this domain, and
 	// counts it against the domain's quotas; else it is the device's.
 	PD *PD
@@ -47,6 +50,7 @@ type CQ struct {
 	channel *CompletionChannel
 	queued  atomic.Bool // in the channel
 	eager   bool        // CQAttr.FireQueued
+	each    bool        // CQAttr.TellEach
 
 	mu       sync.Mutex // taken last: below it only that of the channel
 	queue    fifo[cqe]
@@ -72,7 +76,7 @@ type quota interface {
 // A cqe is a completion in the queue, with what to do when it is polled.
 type cqe struct {
 	wc   WC
-	held *atomic.Int32 // receives of an SRQ that a stream holds, places that a send queue holds, or nil
+	held *atomic.Int32 // receives of an SRQ that a stream holds, places that a queue holds, or nil
 }
 
 // CreateCQ returns a new completion queue. It returns an *OpError if the size
@@ -115,7 +119,7 @@ func (d *Device) CreateCQ(attr CQAttr) (*CQ, error) {
 		return nil, d.fail(op, ofDomain(err))
 	}
 	c := &CQ{
-		dev: d, num: d.lastNum.Add(1), pd: attr.PD, quota: q, channel: attr.Channel, eager: attr.FireQueued,
+		dev: d, num: d.lastNum.Add(1), pd: attr.PD, quota: q, channel: attr.Channel, eager: attr.FireQueued, each: attr.TellEach,
 		queue: fifo[cqe]{limit: attr.Entries}, fired: make(chan struct{}, 1), news: make(chan struct{}, 1),
 	}
 	put(d, d.cqs, closer(c))

@@ -45,6 +45,19 @@ func (c *CQ) Arm(what Notify) error {
 	return nil
 }
 
+// Fire fires the queue if it is armed, as a completion in error would. It is for
+// who keeps completions back that are polled, and gives them to others later.
+func (c *CQ) Fire() {
+	if !c.made() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.armed.Load() != 0 && !c.closed {
+		c.fire()
+	}
+}
+
 // holds reports whether a completion of that kind is in the queue. The caller
 // holds mu.
 func (c *CQ) holds(what Notify) bool {
@@ -173,10 +186,10 @@ func (d *Device) CreateCompletionChannel() (*CompletionChannel, error) {
 	return ch, nil
 }
 
-// put adds a queue that has fired. One that is there already is not added again:
-// whoever takes it finds all of its completions.
+// put adds a queue that has fired. One that is there already is not added again,
+// unless it has CQAttr.TellEach: whoever takes it finds all of its completions.
 func (ch *CompletionChannel) put(c *CQ) {
-	if !c.queued.Swap(true) {
+	if !c.queued.Swap(true) || c.each {
 		ch.events.put(c)
 	}
 }
@@ -216,7 +229,7 @@ func (ch *CompletionChannel) FD() (int, error) {
 }
 
 // Poll returns a queue that has fired, or nil. It never waits. A queue that
-// fires again before it has been fetched is returned once.
+// fires again before it has been fetched is returned once, but for CQAttr.TellEach.
 func (ch *CompletionChannel) Poll() *CQ {
 	if !ch.made() {
 		return nil

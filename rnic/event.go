@@ -24,6 +24,7 @@ const (
 	EventCQOverflow                             // CQ: a completion found no place
 	EventSRQLimit                               // SRQ: fewer receives than its limit are left
 	EventSRQShare                               // QP, SRQ: the peer has taken its whole share of receives
+	EventSQDrained                              // QP: after StopSending, all requests that were begun have completed
 )
 
 var eventNames = [...]string{
@@ -31,6 +32,7 @@ var eventNames = [...]string{
 	EventBadClose: "bad close", EventBadLLPClose: "bad LLP close", EventIntegrity: "LLP integrity error",
 	EventRemoteOperation: "remote operation error", EventProtection: "protection error", EventCatastrophic: "local QP catastrophic error",
 	EventCQOverflow: "CQ overflow", EventSRQLimit: "SRQ limit reached", EventSRQShare: "SRQ share exceeded",
+	EventSQDrained: "send queue drained",
 }
 
 // String names the event.

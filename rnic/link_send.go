@@ -25,7 +25,13 @@ const inlinePasses = 8
 //
 // What a consumer does with the memory before PostSend happens before the RNIC
 // reads it.
-func (q *QP) PostSend(wrs ...SendWR) error {
+func (q *QP) PostSend(wrs ...SendWR) error { return q.postSend(wrs, false) }
+
+// PostSendAll is PostSend that posts either all requests or, if it refuses one of
+// them, none.
+func (q *QP) PostSendAll(wrs ...SendWR) error { return q.postSend(wrs, true) }
+
+func (q *QP) postSend(wrs []SendWR, all bool) error {
 	if !q.made() {
 		return notMade("post send", "QP")
 	}
@@ -33,7 +39,7 @@ func (q *QP) PostSend(wrs ...SendWR) error {
 	q.mu.Lock()
 	err := q.mayPost()
 	if err == nil {
-		err = q.sq.post(wrs, q.isLate())
+		err = q.sq.post(wrs, q.isLate(), all)
 		q.flushLate()
 	}
 	l := q.link
@@ -297,6 +303,8 @@ func (l *link) Next() *rdmap.Operation {
 	for s.begun < s.sendable() {
 		w := *s.queue.at(s.begun)
 		switch {
+		case s.stopped && w.state == queued:
+			return nil
 		case w.plain():
 			return l.begin(w)
 		case w.flags&FlagLocalFence != 0 && s.begun > 0:

@@ -46,6 +46,10 @@ type QPAttr struct {
 	// completion queue of that size does not overflow it. Else the place is free as
 	// soon as the request completes.
 	HoldSends bool
+
+	// HoldReceives is the same for the receive queue. An SRQ's places are free as soon
+	// as a receive completes.
+	HoldReceives bool
 }
 
 // PairMark is what the last four octets of Immediate Data say that belongs to the

@@ -55,6 +55,7 @@ func (q *QP) Reset() error {
 	case q.closed:
 		return q.fail(op, ErrClosed)
 	case q.state == Idle:
+		q.sq.setStopped(false)
 		q.forgotten.Store(false)
 		return nil
 	case q.state != Error:
@@ -65,6 +66,7 @@ func (q *QP) Reset() error {
 		q.ended.Add(q.link.rdmap.Stats())
 		q.link = nil
 	}
+	q.sq.setStopped(false)
 	q.forgotten.Store(false)
 	q.idle()
 	return nil

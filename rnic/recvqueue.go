@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"urnic/ddp"
 	"urnic/rdmap"
@@ -16,8 +17,9 @@ var errOutOfTurn = errors.New("a message came before its turn")
 // own, or a shared one.
 type recvQueue struct {
 	mu    sync.Mutex
-	ring  recvRing   // the queue pair's own
-	lease stag.Lease // of the SGLs that are checked
+	ring  recvRing     // the queue pair's own
+	held  atomic.Int32 // its completions in the queue, of QPAttr.HoldReceives
+	lease stag.Lease   // of the SGLs that are checked
 
 	// taken is the receive of the SRQ that belongs to the message in turn, or
 	// nil. Only the receiver uses it.
@@ -58,6 +60,9 @@ func (q *QP) PostRecv(wrs ...RecvWR) error {
 	defer q.rq.mu.Unlock()
 	defer q.rq.lease.End()
 	for i := range wrs {
+		if q.rq.ring.n+int(q.rq.held.Load()) >= q.rq.ring.limit {
+			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: ErrQueueFull})
+		}
 		if err := q.rq.ring.postFor(&wrs[i], &q.rq.lease, &q.pd.dev.memory, q.scope(), q.attr.MaxSGE, q.judgesLate()); err != nil {
 			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
 		}
@@ -193,7 +198,7 @@ func (q *QP) deliver(d rdmap.Delivery) error {
 		q.srq.putBack(w)
 	} else {
 		q.rq.mu.Lock()
-		w := q.rq.ring.take()
+		w := q.takeOwn()
 		w.describe(&wc)
 		q.rq.ring.recycle(w)
 		q.rq.mu.Unlock()
@@ -229,11 +234,23 @@ func (w *recvWQE) describe(wc *WC) {
 	}
 }
 
+// takeOwn removes the oldest receive of the queue pair's own queue, whose mu the
+// caller holds. Its place may be held until its completion is polled.
+func (q *QP) takeOwn() *recvWQE {
+	if q.attr.HoldReceives {
+		q.rq.held.Add(1)
+	}
+	return q.rq.ring.take()
+}
+
 // pushRecv pushes the completion of a receive.
 func (q *QP) pushRecv(wc WC) error {
 	e := cqe{wc: wc}
-	if q.srq != nil {
+	switch {
+	case q.srq != nil:
 		e.held = &q.srqHeld
+	case q.attr.HoldReceives:
+		e.held = &q.rq.held
 	}
 	if !q.recvCQ.push(e, wc.Solicited, &q.forgotten) {
 		if e.held != nil {
@@ -267,7 +284,7 @@ func (q *QP) flushRecv() {
 			q.rq.mu.Unlock()
 			return
 		}
-		w := q.rq.ring.take()
+		w := q.takeOwn()
 		q.rq.mu.Unlock()
 		finish(w)
 		q.rq.mu.Lock()

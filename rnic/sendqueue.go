@@ -18,6 +18,10 @@ type sendQueue struct {
 	late  int        // requests at the end of queue that are only to be flushed
 	reads int        // Reads and atomics among them whose results are not there yet
 	lease stag.Lease // of the SGLs that are checked
+
+	stopped bool // no request is begun, see QP.StopSending
+	drained bool // it has been told that all that were begun have completed
+
 	spare []*sendWQE
 
 	unpolled atomic.Int32 // completions in the queue for them, of QPAttr.HoldSends
@@ -25,20 +29,24 @@ type sendQueue struct {
 
 func (s *sendQueue) init(q *QP) { s.qp, s.queue.limit = q, q.attr.MaxSendWR }
 
-// post adds requests, which are only to be flushed if they are late. The caller
-// holds the queue pair's mu.
-func (s *sendQueue) post(wrs []SendWR, late bool) error {
+// post adds requests, which are only to be flushed if they are late: all or none,
+// or those before the first that is refused. The caller holds the queue pair's mu.
+func (s *sendQueue) post(wrs []SendWR, late, all bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.lease.End()
+	if all && len(wrs) > 1 {
+		for i := range wrs {
+			if _, err := s.admit(wrs, i, i); err != nil {
+				return err
+			}
+		}
+	}
 	for i := range wrs {
 		wr := &wrs[i]
-		if s.queue.n+int(s.unpolled.Load()) >= s.queue.limit {
-			return &WRError{Index: i, ID: wr.ID, Op: wr.Op, Err: ErrQueueFull}
-		}
-		length, err := s.qp.check(wr)
+		length, err := s.admit(wrs, i, 0)
 		if err != nil {
-			return &WRError{Index: i, ID: wr.ID, Op: wr.Op, Err: err}
+			return err
 		}
 		w := s.fresh()
 		w.fill(wr, length)
@@ -48,6 +56,18 @@ func (s *sendQueue) post(wrs []SendWR, late bool) error {
 		}
 	}
 	return nil
+}
+
+// admit refuses request i, if it can't be carried out or there is no place for it
+// behind the queue and further others. It returns its length. The caller holds mu.
+func (s *sendQueue) admit(wrs []SendWR, i, others int) (length uint64, err error) {
+	wr := &wrs[i]
+	if s.queue.n+int(s.unpolled.Load())+others >= s.queue.limit {
+		err = ErrQueueFull
+	} else if length, err = s.qp.check(wr); err == nil {
+		return length, nil
+	}
+	return 0, &WRError{Index: i, ID: wr.ID, Op: wr.Op, Err: err}
 }
 
 func (s *sendQueue) fresh() *sendWQE {
@@ -106,6 +126,7 @@ func (s *sendQueue) retire() bool {
 	}
 	w.local, w.cause = nil, nil // holds no memory of the consumer
 	s.spare = append(s.spare, w)
+	s.tellDrained()
 	return ok
 }
 
@@ -127,6 +148,7 @@ func (s *sendQueue) flush() {
 	defer s.mu.Unlock()
 	s.qp.sendCQ.mu.Lock()
 	defer s.qp.sendCQ.mu.Unlock()
+	s.stopped = false
 	blamed := false
 	for s.queue.n > 0 {
 		if w := *s.queue.at(0); w.status == StatusSuccess || blamed { // several may have failed at once
@@ -137,4 +159,50 @@ func (s *sendQueue) flush() {
 		s.retire() // a completion queue that overflows now has failed anyway
 	}
 	s.begun, s.late, s.reads = 0, 0, 0
+}
+
+// StopSending makes further requests wait in the send queue until ResumeSending, an
+// error, or Reset; also before there is a stream. Those that were begun go on; EventSQDrained tells when they
+// have completed. Draft-hilland-rddp-verbs has no such state; it is SQD of InfiniBand.
+func (q *QP) StopSending() error { return q.setStopped("stop sending", true) }
+
+// ResumeSending makes requests be sent again.
+func (q *QP) ResumeSending() error { return q.setStopped("resume sending", false) }
+
+func (q *QP) setStopped(op string, stopped bool) error {
+	if !q.made() {
+		return notMade(op, "QP")
+	}
+	q.mu.Lock()
+	if q.closed || q.state != RTS && q.state != Idle {
+		defer q.mu.Unlock()
+		return q.fail(op, &StateError{State: q.state, Err: q.err})
+	}
+	l := q.link
+	if q.state == Idle {
+		l = nil
+	}
+	q.sq.setStopped(stopped)
+	q.mu.Unlock()
+	if !stopped && l != nil {
+		l.kick()
+	}
+	return nil
+}
+
+func (s *sendQueue) setStopped(stopped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped, s.drained = stopped, false
+	s.tellDrained()
+}
+
+// tellDrained tells once that a stopped queue has no request that was begun. The
+// caller holds mu.
+func (s *sendQueue) tellDrained() {
+	if !s.stopped || s.drained || s.begun > 0 || s.queue.n > 0 && (*s.queue.at(0)).state != queued {
+		return
+	}
+	s.drained = true
+	s.qp.pd.dev.report(Event{Type: EventSQDrained, QP: s.qp})
 }
