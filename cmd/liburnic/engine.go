@@ -71,8 +71,11 @@ func put(to *C.uint32_t, h dropin.Handle) {
 
 //export urnic_engine_open
 func urnic_engine_open(setup *C.struct_urnic_setup) C.int {
-	if setup == nil || setup.version != C.URNIC_ENGINE_VERSION {
+	if setup == nil {
 		return C.int(syscall.EINVAL)
+	}
+	if setup.version != C.URNIC_ENGINE_VERSION {
+		return C.int(syscall.ELIBBAD)
 	}
 	if engine.Load() != nil {
 		return C.int(syscall.EBUSY)

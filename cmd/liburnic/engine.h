@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define URNIC_ENGINE_VERSION 1
+#define URNIC_ENGINE_VERSION 2
 
 /* What a process has set: "NAME=value" strings, NULL at the end. */
 struct urnic_setup {
@@ -31,6 +31,7 @@ struct urnic_setup {
 /* The device, as all contexts see it. */
 struct urnic_device {
 	char name[64];
+	char version[64];   /* of the engine, for people */
 	uint64_t guid;      /* in network byte order: node and system image */
 	uint32_t iwarp;     /* 1: it is an RNIC; 0: it says to be an Ethernet RDMA device */
 	uint32_t strict;
@@ -177,7 +178,8 @@ struct urnic_qp_attr {
 	uint32_t pkey_index, port_num;
 	uint32_t max_rd_atomic, max_dest_rd_atomic;
 	uint32_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
-	uint32_t sq_draining;
+	uint32_t sq_draining; /* out: it is in the state SQD, and requests that were begun have not completed */
+	uint32_t sqd_notify;  /* in: tell IBV_EVENT_SQ_DRAINED */
 };
 
 struct urnic_conn_param {
@@ -209,7 +211,7 @@ struct urnic_addrs {
 /*
  * The engine's exports: result, name (urnic_engine_NAME), parameters.
  *
- * open comes first and once. A context has its own objects; its async_fd is readable
+ * open comes first and once; it gives ELIBBAD if the halves are of different versions. A context has its own objects; its async_fd is readable
  * while async_next has something. The descriptors that the engine gives out are
  * eventfds: non-blocking waits are poll(2)'s; who reads them spoils them. *_next return
  * EAGAIN if there is nothing.
@@ -253,6 +255,7 @@ struct urnic_addrs {
 	X(int, qp_modify, (uint32_t qp, const struct urnic_qp_attr *attr, uint32_t mask)) /* ibv_qp_attr_mask */       \
 	X(int, qp_query, (uint32_t qp, struct urnic_qp_attr *out))                                                     \
 	X(int, qp_post_send, (uint32_t qp, struct urnic_send_wr *wr, struct urnic_send_wr **bad))                      \
+	X(int, qp_post_all, (uint32_t qp, struct urnic_send_wr *wr)) /* all of the list, or none */                    \
 	X(int, qp_post_recv, (uint32_t qp, struct urnic_recv_wr *wr, struct urnic_recv_wr **bad))                      \
 	X(int, qp_destroy, (uint32_t qp))                                                                              \
 	X(int, evch_create, (uint32_t *evch, int32_t *fd))                                                             \

@@ -108,6 +108,11 @@ func urnic_engine_qp_post_send(qp C.uint32_t, wr *C.struct_urnic_send_wr, bad **
 	return C.int(engine.Load().QPPostSend(dropin.Handle(qp), as[dropin.SendWR](unsafe.Pointer(wr)), as[*dropin.SendWR](unsafe.Pointer(bad))))
 }
 
+//export urnic_engine_qp_post_all
+func urnic_engine_qp_post_all(qp C.uint32_t, wr *C.struct_urnic_send_wr) C.int {
+	return C.int(engine.Load().QPPostAll(dropin.Handle(qp), as[dropin.SendWR](unsafe.Pointer(wr))))
+}
+
 //export urnic_engine_qp_post_recv
 func urnic_engine_qp_post_recv(qp C.uint32_t, wr *C.struct_urnic_recv_wr, bad **C.struct_urnic_recv_wr) C.int {
 	return C.int(engine.Load().QPPostRecv(dropin.Handle(qp), as[dropin.RecvWR](unsafe.Pointer(wr)), as[*dropin.RecvWR](unsafe.Pointer(bad))))

@@ -5,7 +5,7 @@ package dropin
 
 // A DeviceAttr is struct urnic_device.
 type DeviceAttr struct {
-	Name                               [64]byte
+	Name, Version                      [64]byte
 	GUID                               [8]byte // in network byte order
 	IWARP, Strict                      uint32
 	MaxQP, MaxQPWR, MaxSGE, MaxReadSGE uint32
@@ -70,5 +70,5 @@ type QPAttr struct {
 	PKeyIndex, Port                                         uint32
 	MaxReadAtomic, MaxDestReadAtomic                        uint32
 	MinRNRTimer, Timeout, RetryCount, RNRRetry              uint32
-	SQDraining                                              uint32
+	SQDraining, SQDNotify                                   uint32
 }

@@ -37,8 +37,8 @@ func (e *Engine) CQCreate(ctx Handle, entries *uint32, ch Handle, cookie uint64)
 	}
 	q := &completionQueue{ctx: c, cookie: cookie}
 	// Programs know queues that fire for what is left in them when they are armed:
-	// perftest polls once for each event.
-	attr := rnic.CQAttr{Entries: int(*entries), FireQueued: true}
+	// perftest polls once for each event. Others fetch one event for each arming.
+	attr := rnic.CQAttr{Entries: int(*entries), FireQueued: true, TellEach: true}
 	if ch != 0 {
 		if q.channel = e.channels.get(ch); q.channel == nil || q.channel.ctx != c {
 			return 0, syscall.EINVAL
@@ -94,7 +94,11 @@ func (e *Engine) CQArm(cq Handle, solicitedOnly bool) Errno {
 	if solicitedOnly {
 		what = rnic.NextSolicited
 	}
-	return e.fail(q.verbs.Arm(what))
+	if err := q.verbs.Arm(what); err != nil {
+		return e.fail(err)
+	}
+	q.fireReleased(e)
+	return ok
 }
 
 // CQDestroy gives a completion queue up, unless a queue pair uses it.

@@ -6,6 +6,9 @@ import (
 	"crypto/sha256"
 	"net"
 	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
 	"syscall"
 
 	"urnic/pd"
@@ -35,8 +38,18 @@ func (e *Engine) Device(out *DeviceAttr) Errno {
 		MaxMessage:    1 << 31, // as a port may say; the RNIC takes rnic.MaxMessage
 	}
 	copy(out.Name[:], deviceName)
+	copy(out.Version[:len(out.Version)-1], version())
 	return ok
 }
+
+// version is that of the build, as far as it knows: programs see it as the version
+// of the firmware.
+var version = sync.OnceValue(func() string {
+	if info, some := debug.ReadBuildInfo(); some && info.Main.Version != "" {
+		return strings.Trim(info.Main.Version, "()")
+	}
+	return "devel"
+})
 
 // GID tells an entry of the GID table.
 func (e *Engine) GID(index uint32, out *GID) Errno {

@@ -46,7 +46,11 @@ func (e *Engine) dispatch(event *rnic.Event) {
 			q.ctx.tell(eventCQErr, q.cookie, func() bool { return e.cqs.get(q.handle) == q })
 		}
 	case event.QP != nil:
-		if q := e.numbers.get(event.QP.Num()); q != nil && q.verbs == event.QP {
+		switch q := e.numbers.get(event.QP.Num()); {
+		case q == nil || q.verbs != event.QP:
+		case event.Type == rnic.EventSQDrained:
+			q.drained()
+		default:
 			q.hear(event)
 		}
 	case event.SRQ != nil:

@@ -67,6 +67,28 @@ func (q *completionQueue) release(e *Engine, out []WC) (n int) {
 	return n
 }
 
+// fireReleased fires the queue, if it is armed, for completions that are withheld
+// no more.
+func (q *completionQueue) fireReleased(e *Engine) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if slices.ContainsFunc(q.withheld, func(wc WC) bool {
+		of := e.numbers.get(wc.QPN)
+		return of != nil && !of.isLeftAlone()
+	}) {
+		q.verbs.Fire()
+	}
+}
+
+// releaseReceives lets the program have the receives that were withheld from it:
+// its queue pair is left alone no more. The caller holds no lock of a completion
+// queue.
+func (q *qp) releaseReceives() {
+	if c := q.engine.cqs.get(q.init.RecvCQ); c != nil {
+		c.fireReleased(q.engine)
+	}
+}
+
 // forget drops the completions of a queue pair that are withheld.
 func (q *completionQueue) forget(num uint32) {
 	q.mu.Lock()
@@ -130,7 +152,9 @@ func (q *qp) describe(wc *rnic.WC, out *WC) {
 			cause = q.verbs.Err()
 		}
 		if wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate {
-			q.missed.Store(true)
+			if !q.missed.Swap(true) && q.met.Load() {
+				q.engine.wg.Go(q.releaseReceives) // the caller holds a completion queue
+			}
 			if s := q.failure.Swap(0); s != 0 && (!q.met.Load() || isUnexplained(cause)) {
 				out.Status = s
 			}

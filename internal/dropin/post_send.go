@@ -17,7 +17,7 @@ type sendBatch struct {
 	signalAll bool
 
 	mu     sync.Mutex
-	wrs    []rnic.SendWR // as many as were needed so far, up to postBatch
+	wrs    []rnic.SendWR // as many as were needed so far
 	from   []*SendWR     // which request of the program each is of
 	inline []byte        // the inline data of those
 }
@@ -78,6 +78,30 @@ func (e *Engine) QPPostSend(h Handle, wr *SendWR, bad **SendWR) Errno {
 	return ok
 }
 
+// QPPostAll posts all of a list of requests, or on an error none: EINVAL if one is
+// malformed, ENOMEM if the queue has no room for all. ibv_wr_complete wants that.
+func (e *Engine) QPPostAll(h Handle, wr *SendWR) Errno {
+	q := e.qps.get(h)
+	if q == nil || q.isReset() {
+		return syscall.EINVAL
+	}
+	b := &q.send
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.roomForAll(wr, int(q.init.MaxSendWR), int(q.init.MaxInline)) {
+		return e.refuse(syscall.ENOMEM, "post send: QP 0x%x: its queue takes %d requests", q.num, q.init.MaxSendWR)
+	}
+	n := 0
+	for ; wr != nil; wr = wr.Next {
+		made, err := q.translate(wr, n)
+		if err != nil {
+			return e.refuse(errno(err), "post send: QP 0x%x: request %d: %v", q.num, wr.ID, err)
+		}
+		n += made
+	}
+	return e.fail(q.verbs.PostSendAll(b.wrs[:n]...))
+}
+
 // room reports whether one more request fits behind n others, and makes room.
 func (b *sendBatch) room(n int, wr *SendWR, inline int) bool {
 	need := 1
@@ -94,14 +118,39 @@ func (b *sendBatch) room(n int, wr *SendWR, inline int) bool {
 		return false
 	}
 	if n+need > len(b.wrs) {
-		b.grow(max(2*len(b.wrs), n+need))
+		b.grow(min(max(2*len(b.wrs), n+need), postBatch))
 	}
 	return true
 }
 
-// grow makes place for n requests, or postBatch.
+// roomForAll makes room for all requests of a list, and reports whether a queue of
+// limit requests could ever take them.
+func (b *sendBatch) roomForAll(wr *SendWR, limit, inline int) bool {
+	n, octets := 0, 0
+	for ; wr != nil && n <= limit; wr = wr.Next {
+		switch {
+		case wr.Opcode == wrRead && wr.NumSGE > 1 && wr.NumSGE <= rnic.MaxSGE:
+			n += int(wr.NumSGE)
+			continue
+		case wr.Flags&sendInline != 0:
+			octets += inline
+		}
+		n++
+	}
+	if n > limit {
+		return false
+	}
+	if n > len(b.wrs) {
+		b.grow(n)
+	}
+	if b.inline = b.inline[:0]; cap(b.inline) < octets {
+		b.inline = make([]byte, 0, octets)
+	}
+	return true
+}
+
+// grow makes place for n requests.
 func (b *sendBatch) grow(n int) {
-	n = min(n, postBatch)
 	b.wrs = append(b.wrs, make([]rnic.SendWR, n-len(b.wrs))...)
 	b.from = append(b.from, make([]*SendWR, n-len(b.from))...)
 }

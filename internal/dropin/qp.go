@@ -44,6 +44,10 @@ type qp struct {
 	last    bool       // it has been told of the last receive that it takes from an SRQ
 	managed bool       // the connection manager has made its connection
 
+	// Of the state SQD: requests that were begun have not completed; the program wants to
+	// be told when they have.
+	draining, tellDrained bool
+
 	state atomic.Uint32 // enum ibv_qp_state; written under mu
 }
 
@@ -121,7 +125,7 @@ func (e *Engine) qpAttr(p *protectionDomain, init *QPInit) (a rnic.QPAttr, _ Err
 	a = rnic.QPAttr{
 		SendCQ: send.verbs, RecvCQ: recv.verbs, MaxSendWR: int(init.MaxSendWR), MaxRecvWR: int(init.MaxRecvWR),
 		MaxSGE: int(max(init.MaxSendSGE, init.MaxRecvSGE)), MaxInline: int(init.MaxInline),
-		HoldSends: true, // programs post until that fails
+		HoldSends: true, HoldReceives: true, // programs post until that fails
 	}
 	if init.SRQ != 0 {
 		srq := e.srqs.get(init.SRQ)

@@ -98,6 +98,7 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 		q.mu.Unlock()
 		q.leave()
 		q.toError()
+		q.releaseReceives()
 		return ok
 	case qpsReset:
 		q.mu.Unlock()
@@ -118,10 +119,37 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 		q.verbs.RefuseRemote(^granted)
 	}
 	q.setState(next)
-	if was == qpsRTR && next == qpsRTS {
+	switch {
+	case was == qpsRTR && next == qpsRTS:
 		q.readyToSend()
+	case was == qpsRTS && next == qpsSQD:
+		q.draining, q.tellDrained = true, mask&qpSQDNotify != 0 && attr.SQDNotify != 0
+		return q.stopSending()
+	case was == qpsSQD && next == qpsRTS:
+		q.draining = false
+		_ = q.verbs.ResumeSending() // or the connection has just ended
 	}
 	return ok
+}
+
+// stopSending makes requests wait in state SQD. The caller holds mu.
+func (q *qp) stopSending() Errno {
+	if err := q.verbs.StopSending(); err != nil {
+		q.setState(qpsRTS)
+		return q.engine.refuse(syscall.EINVAL, "modify QP 0x%x to SQD: %v", q.num, err)
+	}
+	return ok
+}
+
+// drained is told that all requests that were begun before SQD have completed.
+func (q *qp) drained() {
+	q.mu.Lock()
+	tell := q.state.Load() == qpsSQD && q.draining && q.tellDrained
+	q.draining = false
+	q.mu.Unlock()
+	if tell {
+		q.tell(eventSQDrained)
+	}
 }
 
 // allowed reports whether a program may bring a queue pair from a state to another.
@@ -211,6 +239,7 @@ func (e *Engine) QPQuery(h Handle, out *QPAttr) Errno {
 	*out = q.attr
 	out.State = q.current()
 	out.CurState = out.State
+	out.SQDraining = flag(out.State == qpsSQD && q.draining)
 	i := &q.init
 	out.MaxSendWR, out.MaxRecvWR, out.MaxSendSGE, out.MaxRecvSGE, out.MaxInline = i.MaxSendWR, i.MaxRecvWR, i.MaxSendSGE, i.MaxRecvSGE, i.MaxInline
 	return ok

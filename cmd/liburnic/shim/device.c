@@ -111,7 +111,7 @@ URNIC_EXPORT int ibv_get_device_index(struct ibv_device *device)
 static void attributes(const struct urnic_device *d, struct ibv_device_attr *a)
 {
 	memset(a, 0, sizeof(*a));
-	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", URNIC_VERSION);
+	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", d->version);
 	a->node_guid = d->guid;
 	a->sys_image_guid = d->guid;
 	a->max_mr_size = d->max_mr_size;

@@ -178,7 +178,9 @@ static int load(void)
 	dl_iterate_phdr(ranges, *(void **)&table.open);
 	__atomic_store_n(&loading, NULL, __ATOMIC_RELEASE);
 	err = open_engine();
-	if (err)
+	if (err == ELIBBAD)
+		complain("%s is of another version than this library: install both of one build, by make liburnic install", path);
+	else if (err)
 		complain("%s can't be used: %s", path, strerror(err));
 	return err;
 }

@@ -146,6 +146,7 @@ static struct urnic_qp_attr to_engine(const struct ibv_qp_attr *a)
 		.timeout = a->timeout,
 		.retry_cnt = a->retry_cnt,
 		.rnr_retry = a->rnr_retry,
+		.sqd_notify = a->en_sqd_async_notify != 0,
 	};
 
 	memcpy(to.dgid, a->ah_attr.grh.dgid.raw, sizeof(to.dgid));

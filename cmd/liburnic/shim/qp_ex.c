@@ -1,7 +1,6 @@
 /*
  * The ibv_wr_* functions: from wr_start to wr_complete they build a list of work requests,
- * which is then posted as one. Of what the queue has no room for, wr_complete tells, but
- * what comes before it in the list has then been posted.
+ * which is then posted: all of it, or nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,14 +54,14 @@ static void abandon(struct ibv_qp_ex *qp)
 
 static int complete(struct ibv_qp_ex *qp)
 {
+	const struct urnic_engine *e = urnic_live;
 	struct urnic_builder *b = of(qp);
-	struct ibv_send_wr *bad;
-	int err = b->err;
+	int err = e ? b->err : errno;
 
 	for (uint32_t i = 1; i < b->n; i++)
 		b->wrs[i - 1].next = &b->wrs[i];
 	if (!err && b->n)
-		err = ibv_post_send(&qp->qp_base, b->wrs, &bad);
+		err = e->qp_post_all(qp->qp_base.handle, (struct urnic_send_wr *)b->wrs);
 	pthread_mutex_unlock(&b->lock);
 	return err;
 }

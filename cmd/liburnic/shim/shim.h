@@ -31,11 +31,6 @@
 
 #define URNIC_DEVICE_NAME "urnic0"
 
-/* Who builds the library may say which version it is: the device's firmware version. */
-#ifndef URNIC_VERSION
-#define URNIC_VERSION "devel"
-#endif
-
 /* The object of type whose member ptr points to. */
 #define urnic_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 

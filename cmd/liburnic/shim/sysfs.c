@@ -33,7 +33,7 @@ static int read_ours(const char *file, char *out, size_t size)
 	if (!d)
 		return -1;
 	if (!strcmp(file, "fw_ver"))
-		return snprintf(out, size, "%s", URNIC_VERSION);
+		return snprintf(out, size, "%s", d->version);
 	if (!strcmp(file, "hca_type"))
 		return snprintf(out, size, "urnic");
 	if (!strcmp(file, "hw_rev"))

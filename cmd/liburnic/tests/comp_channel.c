@@ -57,6 +57,63 @@ static void armed(void)
 	pair_close(&p);
 }
 
+/* There is an event for each arming, though nobody fetches the first before the second. */
+static void each_arming(void)
+{
+	struct pair p;
+
+	pair_open(&p, &(struct plan){.channels = true});
+	for (int i = 0; i < 3; i++) {
+		OK(ibv_req_notify_cq(p.b.rcq, 0));
+		send_one(&p, 0);
+		done(p.b.rcq, 1, IBV_WC_RECV);
+	}
+	for (int i = 0; i < 3; i++)
+		take(&p.b, p.b.rcq);
+	CHECK(!is_readable(p.b.channel->fd));
+	pair_close(&p);
+}
+
+/*
+ * The receives of a queue pair whose peer has gone wait until the program ends it, if it
+ * has no rdma_cm that could tell. The channel tells of them then.
+ */
+static void released(void)
+{
+	struct pair p;
+
+	pair_open(&p, &(struct plan){.channels = true, .how = BY_GID});
+	send_one(&p, 0);
+	done(p.b.rcq, 1, IBV_WC_RECV);
+	recv_at(&p.b, 7, 0, 8);
+	OK(ibv_req_notify_cq(p.b.rcq, 0));
+	OK(ibv_modify_qp(p.a.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE));
+	take(&p.b, p.b.rcq); /* something has happened, of which nothing is to be seen */
+	empty(p.b.rcq);
+	OK(ibv_req_notify_cq(p.b.rcq, 0));
+	CHECK(!is_readable(p.b.channel->fd));
+	OK(ibv_modify_qp(p.b.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE));
+	take(&p.b, p.b.rcq);
+	want_wc(p.b.rcq, 7, IBV_WC_WR_FLUSH_ERR, 0);
+	pair_close(&p);
+
+	/* A send that fails has them flushed too; who arms afterwards is told at once. */
+	pair_open(&p, &(struct plan){.channels = true, .how = BY_GID});
+	send_one(&p, 0);
+	done(p.b.rcq, 1, IBV_WC_RECV);
+	recv_at(&p.b, 7, 0, 8);
+	OK(ibv_req_notify_cq(p.b.rcq, 0));
+	OK(ibv_modify_qp(p.a.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE));
+	take(&p.b, p.b.rcq);
+	empty(p.b.rcq);
+	post(&p.b, .opcode = IBV_WR_SEND, .wr_id = 8, .length = 8);
+	want_wc(p.b.scq, 8, IBV_WC_RETRY_EXC_ERR, 0);
+	OK(ibv_req_notify_cq(p.b.rcq, 0));
+	take(&p.b, p.b.rcq);
+	want_wc(p.b.rcq, 7, IBV_WC_WR_FLUSH_ERR, 0);
+	pair_close(&p);
+}
+
 /* Armed for solicited ones, it tells of those, and of failures. */
 static void solicited(void)
 {
@@ -251,6 +308,8 @@ static void interrupted(void)
 int main(void)
 {
 	armed();
+	each_arming();
+	released();
 	solicited();
 	arming_adds();
 	epoll_sees_it();

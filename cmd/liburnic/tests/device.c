@@ -67,6 +67,7 @@ static void query(void)
 	memset(&attr, 0xff, sizeof(attr));
 	OK(ibv_query_device(context, &attr));
 	CHECK(memchr(attr.fw_ver, 0, sizeof(attr.fw_ver)));
+	CHECK(attr.fw_ver[0]); /* the version of the engine */
 	CHECK(attr.sys_image_guid != 0 && attr.node_guid != 0);
 	CHECK(attr.max_mr_size >= (1ULL << 32));
 	CHECK(attr.page_size_cap & 4096);

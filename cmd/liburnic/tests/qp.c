@@ -239,6 +239,13 @@ static void full(void)
 		bad = NULL;
 		EQ(ibv_post_recv(e.qp, &wr, &bad), ENOMEM);
 		CHECK(bad == &wr);
+
+		/* A place is free when the completion of its receive is polled. */
+		OK(ibv_modify_qp(e.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE));
+		EQ(ibv_post_recv(e.qp, &wr, &bad), ENOMEM);
+		want_wc(e.scq, 0, IBV_WC_WR_FLUSH_ERR, 0);
+		OK(ibv_post_recv(e.qp, &wr, &bad));
+		EQ(ibv_post_recv(e.qp, &wr, &bad), ENOMEM);
 	}
 	OK(ibv_destroy_qp(e.qp));
 	OK(ibv_dereg_mr(e.mr));

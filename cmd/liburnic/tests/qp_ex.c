@@ -207,6 +207,45 @@ static void mistakes(struct pair *p)
 	done(p->b.rcq, 2, IBV_WC_RECV);
 }
 
+/* What the queue has no room for, or an engine refuses, leaves nothing posted (ibv_wr_post(3)). */
+static void all_or_none(struct pair *p)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp_ex *qpx;
+	uint64_t room;
+
+	OK(ibv_query_qp(p->a.qp, &attr, IBV_QP_CAP, &init));
+	room = init.cap.max_send_wr;
+	CHECK(room >= 4);
+	for (uint64_t i = 0; i < 3; i++)
+		recv_at(&p->b, i, 8 * i, 8);
+	for (uint64_t i = 0; i < 2; i++) /* these hold their places until they are polled */
+		post(&p->a, .opcode = IBV_WR_SEND, .wr_id = i, .length = 8);
+	for (uint64_t i = 0; i < 2; i++)
+		done(p->b.rcq, i, IBV_WC_RECV);
+
+	qpx = begin(&p->a, 100);
+	for (uint64_t i = 0; i < room - 1; i++) {
+		ibv_wr_send(qpx);
+		ibv_wr_set_sge(qpx, p->a.mr->lkey, to(&p->a, 0), 8);
+	}
+	EQ(ibv_wr_complete(qpx), ENOMEM);
+
+	qpx = begin(&p->a, 101); /* the second is malformed: an atomic operation has 8 octets */
+	ibv_wr_send(qpx);
+	ibv_wr_set_sge(qpx, p->a.mr->lkey, to(&p->a, 0), 8);
+	ibv_wr_atomic_fetch_add(qpx, p->b.mr->rkey, to(&p->b, 5000), 1);
+	ibv_wr_set_sge(qpx, p->a.mr->lkey, to(&p->a, 0), 4);
+	EQ(ibv_wr_complete(qpx), EINVAL);
+
+	for (uint64_t i = 0; i < 2; i++)
+		done(p->a.scq, i, IBV_WC_SEND);
+	post(&p->a, .opcode = IBV_WR_SEND, .wr_id = 7, .length = 5);
+	done(p->a.scq, 7, IBV_WC_SEND);
+	EQ(done(p->b.rcq, 2, IBV_WC_RECV).byte_len, 5); /* it comes right behind the first two */
+}
+
 /* Operations that the device has not, and a queue pair that was not made for any. */
 static void not_there(void)
 {
@@ -260,6 +299,7 @@ int main(void)
 		batch(&p);
 		aborted(&p);
 		mistakes(&p);
+		all_or_none(&p);
 		pair_close(&p);
 	}
 	not_there();
