@@ -89,7 +89,12 @@ func TestWhatIsWrongWithTheEngineIsTold(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	other := filepath.Join(t.TempDir(), "other.so")
+	if err := command("gcc", "-shared", "-fPIC", "-o", other, "testdata/other_engine.c"); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct{ engine, want string }{
+		"other build":   {other, "is of another version than this library: install both of one build"},
 		"missing":       {"/nowhere/liburnic-engine.so", "/nowhere/liburnic-engine.so: cannot open shared object file"},
 		"broken":        {broken, "too short"},
 		"other library": {filepath.Join(lib, "replace", "libefa.so.1"), "has no urnic_engine_open: it is of another version"},
@@ -105,8 +110,26 @@ func TestWhatIsWrongWithTheEngineIsTold(t *testing.T) {
 	}
 }
 
-// A program that is killed while it connects or sends leaves no file, no process, and its
-// port to the next.
+// A program that opens its own libraries by dlopen finds them where its RUNPATH says,
+// though the library has a dlopen of its own.
+func TestDlopenLooksAtTheRunpathOfTheProgram(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	for _, args := range [][]string{
+		{"-shared", "-fPIC", "-o", filepath.Join(dir, "libonlyhere.so"), "testdata/other_engine.c"},
+		{"-O2", "-Wl,--enable-new-dtags,-rpath,$ORIGIN", "-o", program, "testdata/dlopen_runpath.c"},
+	} {
+		if err := command("gcc", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := output(t, program, modes(libraries(t))["interpose"]); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A program that is killed while it connects or sends leaves no file, no process, no
+// socket of the Unix domain, and its port to the next.
 func TestKilledProgramsLeaveNothing(t *testing.T) {
 	lib := libraries(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,7 +141,7 @@ func TestKilledProgramsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	shm := files(t, "/dev/shm")
+	shm, sockets := files(t, "/dev/shm"), unixSockets(t)
 	// Each round it is killed at another place: after so many lines of what both say.
 	for round := range 6 {
 		dir := t.TempDir()
@@ -172,6 +195,27 @@ func TestKilledProgramsLeaveNothing(t *testing.T) {
 	if now := files(t, "/dev/shm"); now != shm {
 		t.Errorf("/dev/shm: %s; it was %s", now, shm)
 	}
+	for name := range unixSockets(t) {
+		if !sockets[name] && strings.Contains(name, "rnic") {
+			t.Errorf("a socket is left: %s", name)
+		}
+	}
+}
+
+// unixSockets returns the names of sockets of the Unix domain, abstract ones with @.
+func unixSockets(t *testing.T) map[string]bool {
+	t.Helper()
+	b, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 7 {
+			names[f[7]] = true
+		}
+	}
+	return names
 }
 
 // waitForPort waits until a connection to a port can be made. It is no RDMA connection,
