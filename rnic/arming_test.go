@@ -52,6 +52,7 @@ func TestArmedQueueFiresAtTheKindItIsArmedFor(t *testing.T) {
 		{"Write with Immediate", send(rnic.OpWriteImmediate, 0), true, false},
 		{"Write with Immediate with SE", send(rnic.OpWriteImmediate, rnic.FlagSolicited), true, true},
 		{"a completion in error", abort, true, true},
+		{"Fire", func(_ *testing.T, p *rnictest.Pair) { p.B.RecvCQ.Fire() }, true, true},
 		{"nothing", func(*testing.T, *rnictest.Pair) {}, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

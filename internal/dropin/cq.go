@@ -20,8 +20,7 @@ type completionQueue struct {
 	mu  sync.Mutex         // of who polls
 	wcs [pollBatch]rnic.WC // where package rnic leaves completions
 
-	// withheld are completions of receives that the program is not to see yet: see
-	// qp.withholds.
+	// withheld are completions that the program is not to see yet: see withholds.
 	withheld []WC
 }
 
@@ -94,11 +93,11 @@ func (e *Engine) CQArm(cq Handle, solicitedOnly bool) Errno {
 	if solicitedOnly {
 		what = rnic.NextSolicited
 	}
-	if err := q.verbs.Arm(what); err != nil {
-		return e.fail(err)
+	bad := e.fail(q.verbs.Arm(what))
+	if bad == ok && q.isDue(e) {
+		q.verbs.Fire()
 	}
-	q.fireReleased(e)
-	return ok
+	return bad
 }
 
 // CQDestroy gives a completion queue up, unless a queue pair uses it.

@@ -4,7 +4,6 @@ package dropin
 
 import (
 	"errors"
-	"slices"
 	"syscall"
 	"unsafe"
 
@@ -22,7 +21,7 @@ func (e *Engine) CQPoll(cq Handle, n int32, wcs *WC) int32 {
 	out := unsafe.Slice(wcs, n)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	filled := q.release(e, out)
+	filled := 0
 	for filled < len(out) {
 		want := min(len(out)-filled, pollBatch)
 		got := q.verbs.Poll(q.wcs[:want])
@@ -35,7 +34,7 @@ func (e *Engine) CQPoll(cq Handle, n int32, wcs *WC) int32 {
 			break
 		}
 	}
-	return int32(filled)
+	return int32(filled + q.release(e, out[filled:])) // these are in no hurry
 }
 
 // opcodes are those of completions of the send queue.
@@ -45,75 +44,6 @@ var opcodes = [...]uint32{
 	rnic.OpFetchAdd: wcFetchAdd, rnic.OpCmpSwap: wcCmpSwap, rnic.OpLocalInvalidate: wcLocalInv,
 	rnic.OpFastRegister: wcBindMW, rnic.OpBindWindow: wcBindMW, rnic.OpRecv: wcRecv, rnic.OpRecvImmediate: wcRecvImm,
 }
-
-// release moves completions that are not withheld any more to out, and returns how
-// many. The caller holds mu.
-func (q *completionQueue) release(e *Engine, out []WC) (n int) {
-	if len(q.withheld) == 0 {
-		return 0
-	}
-	left := q.withheld[:0]
-	for _, wc := range q.withheld {
-		switch of := e.numbers.get(wc.QPN); {
-		case of == nil: // it is no more
-		case of.isLeftAlone() || n == len(out):
-			left = append(left, wc)
-		default:
-			out[n] = wc
-			n++
-		}
-	}
-	q.withheld = left
-	return n
-}
-
-// fireReleased fires the queue, if it is armed, for completions that are withheld
-// no more.
-func (q *completionQueue) fireReleased(e *Engine) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if slices.ContainsFunc(q.withheld, func(wc WC) bool {
-		of := e.numbers.get(wc.QPN)
-		return of != nil && !of.isLeftAlone()
-	}) {
-		q.verbs.Fire()
-	}
-}
-
-// releaseReceives lets the program have the receives that were withheld from it:
-// its queue pair is left alone no more. The caller holds no lock of a completion
-// queue.
-func (q *qp) releaseReceives() {
-	if c := q.engine.cqs.get(q.init.RecvCQ); c != nil {
-		c.fireReleased(q.engine)
-	}
-}
-
-// forget drops the completions of a queue pair that are withheld.
-func (q *completionQueue) forget(num uint32) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.withheld = slices.DeleteFunc(q.withheld, func(wc WC) bool { return wc.QPN == num })
-}
-
-// withholds reports whether a completion is not for the program yet. On InfiniBand,
-// nothing tells a queue pair that its peer has gone: its receives wait on, until it
-// sends, or its program ends it. Programs that are through with their work count on
-// that, such as ibv_rc_pingpong: the first side to be done destroys its queue pair.
-func (q *qp) withholds(wc *rnic.WC, out *WC) bool {
-	if out.Status != wcFlushed || wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate {
-		return false
-	}
-	cause := wc.Cause
-	if cause == nil {
-		cause = q.verbs.Err()
-	}
-	return q.isLeftAlone() && isUnexplained(cause)
-}
-
-// isLeftAlone reports whether a queue pair that was connected without rdma_cm has sent
-// nothing in vain so far, and its program has not ended it.
-func (q *qp) isLeftAlone() bool { return q.met.Load() && !q.missed.Load() }
 
 // complete makes a completion what the program wants, or reports false if it is not
 // for the program, or its queue pair is no more.
@@ -125,11 +55,7 @@ func (e *Engine) complete(c *completionQueue, wc *rnic.WC, out *WC) bool {
 	*out = WC{ID: wc.ID, Opcode: opcodes[wc.Op], ByteLen: wc.ByteLen, QPN: wc.QPN}
 	switch {
 	case wc.Status != rnic.StatusSuccess:
-		q.describe(wc, out)
-		if q.withholds(wc, out) {
-			c.withheld = append(c.withheld, *out)
-			return false
-		}
+		return q.describe(c, wc, out)
 	case wc.Op == rnic.OpRecvImmediate:
 		out.Flags = wcWithImm
 		out.Imm, out.ByteLen = ofImmediate(&wc.Immediate)
@@ -142,8 +68,9 @@ func (e *Engine) complete(c *completionQueue, wc *rnic.WC, out *WC) bool {
 	return true
 }
 
-// describe says what has gone wrong, as hardware does.
-func (q *qp) describe(wc *rnic.WC, out *WC) {
+// describe says what has gone wrong, as hardware does, or reports false if the program
+// is not to hear of it yet.
+func (q *qp) describe(c *completionQueue, wc *rnic.WC, out *WC) bool {
 	cause := wc.Cause
 	switch wc.Status {
 	case rnic.StatusFlushed:
@@ -151,14 +78,13 @@ func (q *qp) describe(wc *rnic.WC, out *WC) {
 		if cause == nil {
 			cause = q.verbs.Err()
 		}
-		if wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate {
-			if !q.missed.Swap(true) && q.met.Load() {
-				q.engine.wg.Go(q.releaseReceives) // the caller holds a completion queue
-			}
-			if s := q.failure.Swap(0); s != 0 && (!q.met.Load() || isUnexplained(cause)) {
-				out.Status = s
-			}
+		unexplained := isUnexplained(cause)
+		out.VendorErr = terminateCode(cause)
+		if c.withholds(q, out, unexplained) {
+			return false
 		}
+		q.blame(out, unexplained)
+		return true
 	case rnic.StatusLocalProtection, rnic.StatusBadSTag:
 		out.Status = wcLocalProtect
 	case rnic.StatusInvalidateFailed, rnic.StatusRegisterFailed, rnic.StatusBindFailed:
@@ -173,8 +99,19 @@ func (q *qp) describe(wc *rnic.WC, out *WC) {
 		out.Status = wcGeneral
 	}
 	out.VendorErr = terminateCode(cause)
-	if out.Status != wcFlushed {
-		q.engine.log.printf(logWarning, "QP 0x%x: request %d completes with status %d: %v", q.num, wc.ID, out.Status, wc.Err())
+	q.engine.log.printf(logWarning, "QP 0x%x: request %d completes with status %d: %v", q.num, wc.ID, out.Status, wc.Err())
+	return true
+}
+
+// blame makes the first request of the send queue that is flushed the one which has
+// failed, if the connection was lost without a word that would blame another.
+func (q *qp) blame(out *WC, unexplained bool) {
+	if isReceive(out) {
+		return
+	}
+	if s := q.failure.Swap(0); s != 0 && (!q.met.Load() || unexplained) {
+		out.Status = s
+		q.engine.log.printf(logWarning, "QP 0x%x: request %d completes with status %d: the peer is not there, or not any more", q.num, out.ID, s)
 	}
 }
 

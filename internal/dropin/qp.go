@@ -31,18 +31,23 @@ type qp struct {
 	failure atomic.Uint32
 	owner   atomic.Pointer[connectionOwner]
 
-	// missed says that a send has found the peer gone: see isLeftAlone.
+	// missed says that what was sent to a peer that has gone has failed: see
+	// isLeftAlone.
 	missed atomic.Bool
+
+	// neverMet says that no connection by rendezvous came about.
+	neverMet atomic.Bool
 
 	endpoint *rendezvous.Endpoint
 	met      atomic.Bool // it has, or shall have, a connection by rendezvous
 
 	ending sync.Mutex // while an event of a connection's end is dealt with; taken before mu
 
-	mu      sync.Mutex // of what follows
-	attr    QPAttr     // what the program has set
-	last    bool       // it has been told of the last receive that it takes from an SRQ
-	managed bool       // the connection manager has made its connection
+	mu      sync.Mutex  // of what follows
+	attr    QPAttr      // what the program has set
+	last    bool        // it has been told of the last receive that it takes from an SRQ
+	managed bool        // the connection manager has made its connection
+	missing *time.Timer // until missed is set
 
 	// Of the state SQD: requests that were begun have not completed; the program wants to
 	// be told when they have.

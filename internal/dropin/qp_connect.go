@@ -83,6 +83,7 @@ func (q *qp) meet(mask uint32) Errno {
 		}
 	}
 	q.missed.Store(false)
+	q.neverMet.Store(false)
 	q.met.Store(true)
 	q.failure.Store(wcRetryExceeded) // if the peer does not come, or goes
 	if err := q.endpoint.Connect(p, q.introduced); err != nil {
@@ -99,6 +100,7 @@ func (q *qp) introduced(err error) {
 		return
 	}
 	q.engine.log.printf(logWarning, "QP 0x%x: %v", q.num, err)
+	q.neverMet.Store(true)
 	q.failed(wcRetryExceeded)
 	q.tell(eventQPFatal)
 }
@@ -116,9 +118,11 @@ func (q *qp) readyToSend() {
 // lock.
 func (q *qp) leave() {
 	if q.met.Swap(false) {
+		q.stopMissing()
 		q.endpoint.Cancel()
 		q.failure.Store(0)
 		q.settle()
+		q.fire()
 	}
 }
 

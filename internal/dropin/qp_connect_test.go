@@ -301,9 +301,13 @@ func TestWhatHasCompletedArrives(t *testing.T) {
 				runtime.Gosched()
 				b.must("query", b.QPQuery(b.qp, &attr))
 			}
+			begin := time.Now()
 			b.must("post send", b.send(20))
 			b.must("post send", b.send(21))
 			b.want(20, wcRetryExceeded) // the peer does not answer
+			if spent, least := time.Since(begin), 8*4096*time.Nanosecond<<14; spent < least {
+				t.Errorf("the Send failed after %v; InfiniBand takes %v", spent, least)
+			}
 			got := map[uint64]uint32{}
 			for range 2 {
 				wc := b.wc()
@@ -311,6 +315,48 @@ func TestWhatHasCompletedArrives(t *testing.T) {
 			}
 			if got[21] != wcFlushed || got[7] != wcFlushed || len(got) != 2 {
 				t.Errorf("statuses %v; want those of 21 and 7, flushed", got)
+			}
+		})
+	}
+}
+
+// What the program ends itself ends at once, though the peer has gone before.
+func TestProgramEndsWhatItsPeerHasLeft(t *testing.T) {
+	for name, state := range map[string]uint32{"ERR": qpsErr, "RESET": qpsReset} {
+		t.Run(name, func(t *testing.T) {
+			a, b := twoEngines(t)
+			a.connect(b.far)
+			b.connect(a.far)
+			passText(a, b, "before the end")
+			b.recv(1)
+			a.must("destroy", a.QPDestroy(a.qp))
+			var attr QPAttr
+			for attr.State != qpsErr {
+				runtime.Gosched()
+				b.must("query", b.QPQuery(b.qp, &attr))
+			}
+			b.must("post send", b.send(2))
+			b.must("arm", b.CQArm(b.cq, false))
+			var wc WC
+			if n := b.CQPoll(b.cq, 1, &wc); n != 0 {
+				t.Fatalf("request %d completes with status %d", wc.ID, wc.Status)
+			}
+			b.must(name, b.QPModify(b.qp, &QPAttr{State: state}, qpState))
+			if state == qpsReset { // its completions are gone with what it was
+				b.init()
+				c := newCMLab(t).near()
+				b.connect(c.far)
+				c.connect(b.far)
+				passText(b, c, "to another")
+				return
+			}
+			got := map[uint64]uint32{}
+			for range 2 {
+				wc := b.wc()
+				got[wc.ID] = wc.Status
+			}
+			if got[1] != wcFlushed || got[2] != wcFlushed || len(got) != 2 {
+				t.Errorf("statuses %v; want those of 1 and 2, flushed", got)
 			}
 		})
 	}

@@ -98,7 +98,6 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 		q.mu.Unlock()
 		q.leave()
 		q.toError()
-		q.releaseReceives()
 		return ok
 	case qpsReset:
 		q.mu.Unlock()
