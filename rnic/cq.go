@@ -31,7 +31,9 @@ type CQAttr struct {
 	Channel *CompletionChannel // told when the queue fires, if not nil
 	// FireQueued makes Arm fire at once if a completion of that kind is in the queue
 	// already, as some hardware does: programs that count on it arm, poll less than
-	// there is, and wait.
+	// there is, and wait. It does not fire for the same ones twice: Arm is silent if, since
+	// the queue has fired, nothing was added and nothing polled. Programs that arm again
+	// before they poll, and then take an event for a completion, count on that.
 	FireQueued bool
 	// TellEach makes a queue that has fired several times before its channel is asked
 	// come from it as often, and not once: programs that count take one for each Arm.
@@ -56,6 +58,7 @@ type CQ struct {
 	queue    fifo[cqe]
 	armed    atomic.Uint32 // a Notify, or 0; written under mu
 	fired    chan struct{} // holds one token when the queue has fired
+	told     bool          // the queue has fired for what is in it
 	waiters  atomic.Int32  // in Wait, and not driving; written under mu
 	news     chan struct{} // holds one token when those in Wait must look again
 	overflow bool
@@ -212,6 +215,7 @@ func (c *CQ) add(e cqe, solicited bool) bool {
 		return false
 	}
 	c.queue.push(e)
+	c.told = false
 	c.wake()
 	if armed := Notify(c.armed.Load()); armed == NextCompletion || armed == NextSolicited && (solicited || e.wc.Status != StatusSuccess) {
 		c.fire()
@@ -239,6 +243,7 @@ func (c *CQ) wake() {
 // fire tells whoever has armed the queue. The caller holds mu.
 func (c *CQ) fire() {
 	c.armed.Store(0)
+	c.told = true
 	select {
 	case c.fired <- struct{}{}:
 	default:
@@ -303,6 +308,9 @@ func (c *CQ) take(wcs []WC) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(len(wcs), c.queue.n)
+	if n > 0 {
+		c.told = false
+	}
 	for i := range n {
 		e := c.queue.pop()
 		wcs[i] = e.wc

@@ -31,12 +31,13 @@ func (c *CQ) Arm(what Notify) error {
 	}
 	select {
 	case <-c.fired: // of an earlier arming, which nobody waited for
+		c.told = false
 	default:
 	}
 	if Notify(c.armed.Load()) != NextCompletion { // any completion includes solicited ones
 		c.armed.Store(uint32(what))
 	}
-	if c.eager && c.holds(Notify(c.armed.Load())) {
+	if c.eager && !c.told && c.holds(Notify(c.armed.Load())) {
 		c.fire()
 	}
 	for _, l := range c.drive.list() { // it is to fire even if nobody polls or waits
