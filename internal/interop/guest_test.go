@@ -164,6 +164,10 @@ func (g *guest) try(t *testing.T, command string) (string, error) {
 	return string(out), err
 }
 
+// longestLine is more than what a command prints in a line: rping prints all that it has
+// got, of 65,535 octets.
+const longestLine = 1 << 20
+
 // A process is a command that runs in the guest.
 type process struct {
 	t    *testing.T
@@ -191,7 +195,9 @@ func (g *guest) start(t *testing.T, command string) *process {
 		t.Fatal(err)
 	}
 	go func() {
-		for s := bufio.NewScanner(out); s.Scan(); {
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, longestLine)
+		for s.Scan() {
 			p.add(s.Text())
 		}
 		p.err = p.cmd.Wait()
@@ -291,7 +297,12 @@ func containsAll(line string, texts []string) bool {
 // listens waits until something in the guest listens on a port.
 func (g *guest) listens(t *testing.T, port int) {
 	t.Helper()
-	g.run(t, fmt.Sprintf("for i in $(seq 600); do ss -Hltn 'sport = :%d' | grep -q . && exit 0; sleep 0.1; done; exit 1", port))
+	g.run(t, listening(port))
+}
+
+// listening is the command that waits for that.
+func listening(port int) string {
+	return fmt.Sprintf("for i in $(seq 600); do ss -Hltn 'sport = :%d' | grep -q . && exit 0; sleep 0.1; done; exit 1", port)
 }
 
 // set sets a parameter of siw.

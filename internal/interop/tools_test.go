@@ -87,9 +87,8 @@ const (
 	ucmatoseSize        = 3000
 )
 
-func ucmatoseFlags(port int) string {
-	return fmt.Sprintf("-c %d -C %d -S %d -p %d", ucmatoseConnections, ucmatoseCount, ucmatoseSize, port)
-}
+// ucmatoseLoad is what tells ucmatose of them.
+var ucmatoseLoad = fmt.Sprintf("-c %d -C %d -S %d", ucmatoseConnections, ucmatoseCount, ucmatoseSize)
 
 // exchange is one side of ucmatose on one connection.
 func (u *ulp) exchange() error {
@@ -124,7 +123,7 @@ func (u *ulp) postReceives() {
 }
 
 func TestUcmatoseOfSIWWithClientsOfOurs(t *testing.T) {
-	p := theGuest.start(t, "ucmatose "+ucmatoseFlags(portTools))
+	p := theGuest.start(t, fmt.Sprintf("ucmatose %s -p %d", ucmatoseLoad, portTools))
 	theGuest.listens(t, portTools)
 	dev := newDevice(t, rnic.Config{})
 	var us []*ulp
@@ -172,7 +171,7 @@ func TestUcmatoseOfSIWWithAServerOfOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := theGuest.start(t, "ucmatose -s "+hostOfGuest+" "+ucmatoseFlags(n))
+	p := theGuest.start(t, fmt.Sprintf("ucmatose %s -s %s -p %d", ucmatoseLoad, hostOfGuest, n))
 	var (
 		wg   sync.WaitGroup
 		ulps []*ulp
