@@ -28,7 +28,7 @@ func TestOurStackPasses(t *testing.T) {
 	for range *times {
 		r := conformance.Runner{
 			Groups: All(), Profile: profile.NewUrnic(address, "", conformance.DefaultTimeout),
-			Options: conformance.Options{Strict: true, Timeout: patience, Quiet: quiet},
+			Options: conformance.Options{Strict: true, Timeout: patience, Quiet: quiet, Jobs: jobs},
 		}
 		if *only != "" {
 			r.Options.Only = strings.Split(*only, ",")
@@ -56,6 +56,8 @@ func TestOurStackPasses(t *testing.T) {
 const (
 	patience = 20 * time.Second
 	quiet    = 250 * time.Millisecond
+	// jobs keeps processors busy, though many cases wait for what may not come.
+	jobs = 2 * conformance.DefaultJobs
 )
 
 // serve runs the test service on our stack, and returns its address.
