@@ -306,3 +306,15 @@ func BenchmarkStartUp(b *testing.B) {
 	b.ReportMetric(median(run)-median(bare), "run-adds-ms")
 	b.ReportMetric(median(run)/median(bare), "run/bare")
 }
+
+// A setting that is none is told of in one line, which does not blame the library.
+func TestAWrongSettingIsTold(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "ibv_devices")
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "LD_PRELOAD=" + filepath.Join(libraries(t), "liburnic.so"), "URNIC_TRANSPORT=ib",
+	}
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `urnic: URNIC_TRANSPORT: "ib"`) || strings.Contains(string(out), "liburnic") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -180,7 +180,7 @@ static int load(void)
 	err = open_engine();
 	if (err == ELIBBAD)
 		complain("%s is of another version than this library: install both of one build, by make liburnic install", path);
-	else if (err)
+	else if (err && err != EINVAL) /* the engine has said itself what it finds invalid */
 		complain("%s can't be used: %s", path, strerror(err));
 	return err;
 }

@@ -10,6 +10,7 @@
  * the runtime if they are its own, and else does what the program has asked for.
  */
 #include <dlfcn.h>
+#include <gnu/lib-names.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -34,13 +35,18 @@ static bool interrupts[NSIG];        /* siginterrupt: signal's handlers interrup
 
 typedef int (*sigaction_t)(int, const struct sigaction *, struct sigaction *);
 
-/* The C library's sigaction. */
+/*
+ * The C library's sigaction. It comes before this library, and not next, in a program that
+ * is linked to us only by way of another library.
+ */
 static int set_kernel(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	static sigaction_t next;
 
 	if (!next)
 		next = (sigaction_t)dlsym(RTLD_NEXT, "sigaction");
+	if (!next)
+		next = (sigaction_t)dlsym(dlopen(LIBC_SO, RTLD_NOW | RTLD_NOLOAD), "sigaction");
 	return next(sig, act, old);
 }
 
