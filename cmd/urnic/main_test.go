@@ -30,12 +30,13 @@ func urnic(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, s
 }
 
 // ok runs the command, which must succeed and complain of nothing, and returns
-// what it prints.
+// what it prints: as a failure may tell only there what is wrong, that is shown
+// whole.
 func ok(t *testing.T, args ...string) string {
 	t.Helper()
 	status, out, errOut := urnic(t, nil, args...)
 	if status != 0 || errOut != "" {
-		t.Fatalf("%v: status %d, stderr %q", args, status, errOut)
+		t.Fatalf("%v: status %d, stderr %q, stdout:\n%s", args, status, errOut, out)
 	}
 	return out
 }
@@ -70,7 +71,7 @@ func (p *process) end(t *testing.T) {
 	t.Helper()
 	<-p.done
 	if p.status != 0 || p.errOut.String() != "" {
-		t.Errorf("%v: status %d, stderr %q", p.args, p.status, p.errOut.String())
+		t.Errorf("%v: status %d, stderr %q, stdout:\n%s", p.args, p.status, p.errOut.String(), p.out.String())
 	}
 }
 

@@ -98,7 +98,7 @@ func readmeRun(t *testing.T, args []string) {
 
 // readmeService runs a command of urnic perf or conform, whose server listens until
 // it is interrupted. A server in the background is returned. Rounds are shorter than
-// a reader's.
+// a reader's, and answers may take longer, as on a machine that runs other tests too.
 func readmeService(t *testing.T, args []string, behind bool, ports map[string]string) (background []*process) {
 	t.Helper()
 	const host = "127.0.0.1"
@@ -117,6 +117,8 @@ func readmeService(t *testing.T, args []string, behind bool, ports map[string]st
 	}
 	if args[0] == "perf" {
 		args = append(args, "--duration", "10ms", "--rounds", "1")
+	} else if slices.Contains(args, "--target") {
+		args = append(args, "--timeout", "20s")
 	}
 	if out := ok(t, args...); out == "" {
 		t.Errorf("urnic %s prints nothing", strings.Join(args, " "))
