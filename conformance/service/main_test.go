@@ -5,15 +5,15 @@ import (
 	"errors"
 	"net"
 	"testing"
-	"time"
 
 	"urnic/internal/leakcheck"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// patience is for what must happen.
-const patience = 10 * time.Second
+// patience is for what must happen: nobody waits for its end, unless the machine is
+// loaded. It is the longest time that an operation may be given.
+const patience = maxTimeout
 
 // serving returns the address of a server that ends with the test.
 func serving(t *testing.T, o Options) string {
