@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"urnic/ddp"
+	"urnic/internal/memfault"
 	"urnic/mpa"
 	"urnic/stag"
 )
@@ -56,7 +57,9 @@ func (r *receiver) PlaceTagged(h *ddp.TaggedHeader, payload []byte) error {
 	if err := r.admit(c, true, 0); err != nil {
 		return err
 	}
-	copy(mem, payload)
+	if err := memfault.Copy(mem, payload); err != nil {
+		return &ddp.Error{Code: ddp.CodeBaseBounds, Clause: "RFC 5041 §7.1", Err: err}
+	}
 	return nil
 }
 

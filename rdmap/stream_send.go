@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"urnic/ddp"
+	"urnic/internal/memfault"
 	"urnic/mpa"
 	"urnic/stag"
 )
@@ -67,6 +68,10 @@ type readPayload struct {
 func (p *readPayload) Gather(pieces [][]byte, off, n uint32) (_ [][]byte, err error) {
 	p.pin, err = p.table.Acquire(p.stag, p.scope, stag.RemoteRead, p.to+uint64(off), uint64(n))
 	if err != nil {
+		return pieces, err
+	}
+	if err = memfault.Touch(p.pin.Bytes()); err != nil {
+		p.pin.Release()
 		return pieces, err
 	}
 	return append(pieces, p.pin.Bytes()), nil
@@ -236,6 +241,9 @@ func (s *Stream) carryOut(r *AtomicRequest, b []byte) ([]byte, error) {
 	target := unsafe.Pointer(unsafe.SliceData(pin.Bytes()))
 	if uintptr(target)%AtomicLen != 0 {
 		return b, misaligned(*r)
+	}
+	if err := memfault.Touch(pin.Bytes()); err != nil {
+		return b, err
 	}
 	// Nobody comes between load and store, of whatever stream (RFC 7306 §5.3).
 	word := (*uint64)(target)

@@ -3,6 +3,7 @@ package rnic
 import (
 	"fmt"
 
+	"urnic/internal/memfault"
 	"urnic/rdmap"
 	"urnic/stag"
 )
@@ -42,7 +43,10 @@ func (w *recvWQE) Place(off uint32, p []byte) error {
 			w.fault, w.status = err, StatusLocalProtection
 			return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: err}
 		}
-		copy(mem, p[:n])
+		if err := memfault.Copy(mem, p[:n]); err != nil {
+			w.fault, w.status = err, StatusLocalProtection
+			return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: err}
+		}
 		p, at = p[n:], 0
 	}
 	return nil

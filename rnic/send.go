@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"urnic/internal/memfault"
 	"urnic/rdmap"
 	"urnic/stag"
 )
@@ -64,6 +65,9 @@ func (w *sendWQE) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
 		k := min(left, uint64(e.Length)-at)
 		mem, err := w.link.lease.Open(&w.qp.pd.dev.memory, e.LKey, w.qp.scope(), 0, e.Addr+at, k)
 		if err != nil {
+			return pieces, err
+		}
+		if err := memfault.Touch(mem); err != nil {
 			return pieces, err
 		}
 		pieces = append(pieces, mem)

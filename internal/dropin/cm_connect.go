@@ -224,6 +224,7 @@ func (id *cmID) established(q *qp) {
 	}
 	ev := CMEvent{Type: cmEstablished}
 	if p, some := q.verbs.Params(); some {
+		// What the recipient is asked for, and may do itself: rdma_get_cm_event(3).
 		ev.ResponderResources, ev.InitiatorDepth = uint32(p.IRD), uint32(p.ORD)
 		if p.Role == mpa.Initiator {
 			ev.setPrivateData(p.PrivateData)

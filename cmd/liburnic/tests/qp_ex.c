@@ -201,6 +201,23 @@ static void mistakes(struct pair *p)
 	EQ(ibv_wr_complete(qpx), ENOMEM);
 	empty(p->a.scq);
 
+	for (int i = 0; i < 4; i++) { /* what reliable connections of iWARP have not */
+		qpx = begin(&p->a, 1);
+		if (i == 0) {
+			ibv_wr_send_tso(qpx, much, 14, 1000);
+		} else if (i == 1) {
+			ibv_wr_atomic_write(qpx, p->b.mr->rkey, to(&p->b, 0), much);
+		} else {
+			ibv_wr_send(qpx);
+			if (i == 2)
+				ibv_wr_set_ud_addr(qpx, NULL, 1, 1);
+			else
+				ibv_wr_set_xrc_srqn(qpx, 1);
+		}
+		EQ(ibv_wr_complete(qpx), EOPNOTSUPP);
+		empty(p->a.scq);
+	}
+
 	recv_at(&p->b, 2, 0, 8); /* it still works, and so does the plain way to post */
 	post(&p->a, .opcode = IBV_WR_SEND, .wr_id = 3, .length = 8);
 	done(p->a.scq, 3, IBV_WC_SEND);
