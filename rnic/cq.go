@@ -218,6 +218,7 @@ func (c *CQ) add(e cqe, solicited bool) bool {
 	c.told = false
 	c.wake()
 	if armed := Notify(c.armed.Load()); armed == NextCompletion || armed == NextSolicited && (solicited || e.wc.Status != StatusSuccess) {
+		c.told = true
 		c.fire()
 	}
 	return true
@@ -243,7 +244,6 @@ func (c *CQ) wake() {
 // fire tells whoever has armed the queue. The caller holds mu.
 func (c *CQ) fire() {
 	c.armed.Store(0)
-	c.told = true
 	select {
 	case c.fired <- struct{}{}:
 	default:

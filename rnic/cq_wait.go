@@ -38,6 +38,7 @@ func (c *CQ) Arm(what Notify) error {
 		c.armed.Store(uint32(what))
 	}
 	if c.eager && !c.told && c.holds(Notify(c.armed.Load())) {
+		c.told = true
 		c.fire()
 	}
 	for _, l := range c.drive.list() { // it is to fire even if nobody polls or waits
