@@ -12,7 +12,7 @@ import (
 // The commands of urnic run in the pages do what a reader hopes for, one after the other.
 func TestCommandsOfThePagesSucceed(t *testing.T) {
 	ports := map[string]int{"rping": 7174, "ib_write_bw": 18515, "ibv_rc_pingpong": pingpongPort}
-	for _, page := range []string{"README.md", "docs/drop-in.md"} {
+	for _, page := range []string{"README.md", "docs/drop-in.md", "docs/rendezvous.md"} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(filepath.Join(project, page))
@@ -51,4 +51,88 @@ func TestCommandsOfThePagesSucceed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lines returns what stands in the page's blocks of code of a kind.
+func lines(t *testing.T, page, kind string) (in []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(project, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	within := false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			within = line == "```"+kind
+		case within:
+			in = append(in, line)
+		}
+	}
+	return in
+}
+
+// home makes a home directory in which urnic is installed, with programs of one's own: a
+// name and a script each.
+func home(t *testing.T, place string, programs map[string]string) string {
+	t.Helper()
+	dir := directory(t)
+	if err := os.Symlink(installed, filepath.Join(dir, place)); err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range programs {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// The lines for who does without urnic run give programs the library, in either mode.
+func TestVariablesOfThePageGiveProgramsTheLibrary(t *testing.T) {
+	dir := home(t, ".local", nil)
+	env := []string{"HOME=" + dir, "PATH=" + filepath.Join(installed, "bin") + ":" + os.Getenv("PATH")}
+	shown := 0
+	for _, line := range lines(t, "docs/drop-in.md", "sh") {
+		shown++
+		t.Run(line, func(t *testing.T) {
+			n := newNetwork(t)
+			const server = "rping -s"
+			if !strings.Contains(line, server) {
+				wantText(t, n.start(t, []string{"sh", "-c", line + "\nibv_devices"}, env...).wait(), "urnic0", 1)
+				return
+			}
+			client := strings.Replace(line, server, "rping -c -a 127.0.0.1 -C 2 -v", 1)
+			s := n.start(t, []string{"sh", "-c", line}, env...)
+			s.listens(n, 7174)
+			wantText(t, n.start(t, []string{"sh", "-c", client}, env...).wait(), "ping data", 2)
+			s.wait()
+		})
+	}
+	if shown != 3 {
+		t.Errorf("%d lines of variables; want 3", shown)
+	}
+}
+
+// The last command of the recipe for CI runs a script whose programs have the library,
+// and leaves their recordings.
+func TestRecipeForCIRuns(t *testing.T) {
+	const program, prefix = "./my-tests", "- run: "
+	dir := home(t, "urnic", map[string]string{"my-tests": `rping -s & for i in 1 2 3 4 5 6 7 8 9; do
+	rping -c -a 127.0.0.1 -C 2 -v && break; sleep 1; done; wait`})
+	for _, line := range lines(t, "docs/drop-in.md", "yaml") {
+		command, is := strings.CutPrefix(strings.TrimSpace(line), prefix)
+		if !is || !strings.HasSuffix(command, program) {
+			continue
+		}
+		p := newNetwork(t).start(t, []string{"sh", "-c", "cd $HOME && " + command}, "HOME="+dir)
+		wantText(t, p.wait(), "ping data", 2)
+		recordings, err := filepath.Glob(filepath.Join(dir, "rdma-*.pcapng"))
+		if err != nil || len(recordings) < 2 {
+			t.Errorf("%q, %v; want a recording of each program", recordings, err)
+		}
+		return
+	}
+	t.Errorf("no command that ends in %s", program)
 }
