@@ -1,0 +1,64 @@
+//go:build dropin
+
+package dropintest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Programs for what iWARP does not have end with an error, and soon.
+func TestUnsupportedPrograms(t *testing.T) {
+	for line, want := range map[string]string{
+		"ibv_ud_pingpong -g 0":             "Couldn't create QP",
+		"ibv_uc_pingpong -g 0":             "Couldn't create QP",
+		"ibv_xsrq_pingpong -g 0":           "Couldn't Open the XRC Domain",
+		"udaddy":                           "return status -1",
+		"mckey -m 239.0.0.1 -b 127.0.0.1":  "are for unreliable datagrams",
+		"rstream -s 127.0.0.1":             "rsocket failed",
+		"riostream -s 127.0.0.1":           "rsocket failed",
+		"rcopy /etc/hostname 127.0.0.1:/x": "rsocket failed",
+		"udpong -s 127.0.0.1":              "rsocket failed",
+	} {
+		name, _, _ := strings.Cut(line, " ")
+		t.Run(name, func(t *testing.T) {
+			bothModes(t, func(t *testing.T, m mode) {
+				t.Parallel()
+				p := newNetwork(t).start(t, m.run("--transport ethernet", line))
+				p.ends()
+				if p.err == nil || !strings.Contains(p.output(), want) {
+					t.Errorf("%s: %v; want an error, and %q:\n%s", line, p.err, want, p.output())
+				}
+			})
+		})
+	}
+}
+
+// perftest itself has no events for Writes, so the tests have none.
+func TestWhatPerftestRefuses(t *testing.T) {
+	for _, program := range []string{"ib_write_bw", "ib_write_lat"} {
+		t.Run(program, func(t *testing.T) {
+			t.Parallel()
+			p := newNetwork(t).start(t, interpose.run("", program+" -e"))
+			wantText(t, p.wait(1), "Events feature not available on WRITE verb", 1)
+		})
+	}
+}
+
+// ib_send_bw measures on an iWARP device without rdma_cm, but then gives its PD up
+// with the memory of its credits still registered, which is an error.
+func TestSendBandwidthLeavesCredits(t *testing.T) {
+	bothModes(t, func(t *testing.T, m mode) {
+		t.Parallel()
+		n := newNetwork(t)
+		const size, times = 4096, 100
+		line := m.run("", fmt.Sprintf("ib_send_bw -s %d -n %d", size, times))
+		server := n.start(t, line)
+		server.listens(n, perftestPort)
+		client := n.start(t, append(line, "127.0.0.1"))
+		for _, p := range []*program{client, server} {
+			wantText(t, p.wait(1), "Failed to deallocate PD", 1)
+		}
+	})
+}
