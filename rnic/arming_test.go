@@ -179,6 +179,35 @@ func TestArmingFiresForWhatIsQueuedIfAsked(t *testing.T) {
 	})
 }
 
+// A program that takes an event, arms, and then polls has one event for one completion.
+func TestArmingBehindAnEventTellsOfItsCompletionOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		l := labOf(t, p.B)
+		ch := l.channel()
+		cq := l.cq(rnic.CQAttr{FireQueued: true, TellEach: true, Channel: ch})
+		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{}), l.qpOn(p.B.PD, cq)
+		p.Link(t, a, b)
+		arm(t, cq, rnic.NextCompletion)
+		for range 3 {
+			if err := b.PostRecv(rnic.RecvWR{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.PostSend(empties(1, 1, 0)...); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if ch.Poll() != cq {
+				t.Fatal("no event for a completion")
+			}
+			arm(t, cq, rnic.NextCompletion)
+			if ch.Poll() != nil {
+				t.Error("two events for a completion")
+			}
+			cq.Poll(make([]rnic.WC, 2))
+		}
+	})
+}
+
 func TestArmingForAnyIncludesSolicited(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		cq := p.B.RecvCQ

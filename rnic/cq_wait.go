@@ -31,7 +31,7 @@ func (c *CQ) Arm(what Notify) error {
 	}
 	select {
 	case <-c.fired: // of an earlier arming, which nobody waited for
-		c.told = false
+		c.told = c.channel != nil && c.told // a channel has told of it
 	default:
 	}
 	if Notify(c.armed.Load()) != NextCompletion { // any completion includes solicited ones
