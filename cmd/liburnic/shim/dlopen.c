@@ -33,6 +33,8 @@ URNIC_EXPORT void *dlopen(const char *file, int mode)
 
 	if (!to) {
 		to = (dlopen_t)dlsym(RTLD_NEXT, "dlopen");
+		if (!to) /* the C library comes before this one: see set_kernel */
+			to = (dlopen_t)dlsym(RTLD_DEFAULT, "dlopen");
 		__atomic_store_n(&next, to, __ATOMIC_RELAXED);
 	}
 	if (!to)

@@ -10,7 +10,6 @@
  * the runtime if they are its own, and else does what the program has asked for.
  */
 #include <dlfcn.h>
-#include <gnu/lib-names.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -46,7 +45,7 @@ static int set_kernel(int sig, const struct sigaction *act, struct sigaction *ol
 	if (!next)
 		next = (sigaction_t)dlsym(RTLD_NEXT, "sigaction");
 	if (!next)
-		next = (sigaction_t)dlsym(dlopen(LIBC_SO, RTLD_NOW | RTLD_NOLOAD), "sigaction");
+		next = (sigaction_t)dlsym(RTLD_DEFAULT, "sigaction");
 	return next(sig, act, old);
 }
 
