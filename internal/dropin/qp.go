@@ -47,7 +47,7 @@ type qp struct {
 	attr    QPAttr      // what the program has set
 	last    bool        // it has been told of the last receive that it takes from an SRQ
 	managed bool        // the connection manager has made its connection
-	missing *time.Timer // until missed is set
+	missing *missing // until missed is set
 
 	// Of the state SQD: requests that were begun have not completed; the program wants to
 	// be told when they have.

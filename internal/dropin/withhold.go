@@ -40,7 +40,7 @@ func isReceive(wc *WC) bool { return wc.Opcode&wcRecv != 0 }
 // behind such a one, and reports whether it does. The caller holds mu.
 func (c *completionQueue) withholds(q *qp, wc *WC, unexplained bool) bool {
 	behind := slices.ContainsFunc(c.withheld, func(w WC) bool { return w.QPN == wc.QPN })
-	if !behind && !(unexplained && q.isLeftAlone()) {
+	if !behind && (!unexplained || !q.isLeftAlone()) {
 		if !isReceive(wc) && !q.missed.Swap(true) && q.met.Load() {
 			q.engine.wg.Go(q.fire) // the caller holds a completion queue
 		}
@@ -102,24 +102,27 @@ func (c *completionQueue) forget(num uint32) {
 // missed its peer so far, and its program has not ended it.
 func (q *qp) isLeftAlone() bool { return q.met.Load() && !q.missed.Load() }
 
+// A missing is one time for which a queue pair does not miss its peer yet.
+type missing struct{ timer *time.Timer }
+
 // miss has the queue pair miss its peer after the time that takes, from the first
 // Send to a peer that has gone. The caller holds the mu of a completion queue.
 func (q *qp) miss() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.missing == nil && q.isLeftAlone() {
-		var t *time.Timer
 		wait := timeToFail(q.attr.Timeout, q.attr.RetryCount)
 		if q.neverMet.Load() { // that has taken its time
 			wait = 0
 		}
-		t = time.AfterFunc(wait, func() { q.hasMissed(t) })
-		q.missing = t
+		m := new(missing) // which the function knows before it runs, as it may at once
+		m.timer = time.AfterFunc(wait, func() { q.hasMissed(m) })
+		q.missing = m
 	}
 }
 
 // hasMissed ends what miss has begun, and tells programs that wait.
-func (q *qp) hasMissed(by *time.Timer) {
+func (q *qp) hasMissed(by *missing) {
 	q.mu.Lock()
 	is := q.missing == by
 	if is {
@@ -136,7 +139,7 @@ func (q *qp) stopMissing() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.missing != nil {
-		q.missing.Stop()
+		q.missing.timer.Stop()
 		q.missing = nil
 	}
 }
