@@ -239,7 +239,9 @@ func tellOfBugs(t *testing.T) {
 }
 
 // waitTool is wait for one of Debian's tools. rping exits with -1 if one of its threads
-// finds out first that another has closed the event channel which it waits at.
+// finds out first that another has closed the event channel which it waits at. siw now and
+// then fails perftest's last Send, of goodbye, with LOC_QP_OP_ERR (2), though it has arrived: the
+// peer has answered it, and closed the connection. All results are out by then.
 func (p *process) waitTool() string {
 	p.t.Helper()
 	select {
@@ -247,7 +249,10 @@ func (p *process) waitTool() string {
 	case <-time.After(toolPatience):
 		p.t.Fatalf("guest: %s does not end:\n%s", p.name, p.end())
 	}
-	if p.err != nil && !strings.HasPrefix(p.name, "rping ") {
+	failed := p.err != nil && !strings.HasPrefix(p.name, "rping ")
+	if failed && containsAll(p.output(), []string{"Bad wc status 2", "Failed to close connection between server and client"}) {
+		p.t.Logf("siw fails the last Send: %v", p.err)
+	} else if failed {
 		p.t.Fatalf("guest: %s: %v\n%s", p.name, p.err, p.output())
 	}
 	return p.output()
