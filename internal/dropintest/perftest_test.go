@@ -116,7 +116,7 @@ var (
 	}
 	atomicBandwidth = []perftest{{flags: "-q 4", qps: 4, sizes: []int{8}, n: 100}, {flags: "-b", sizes: []int{8}, n: 200}}
 	oldCalls        = []perftest{{flags: "-s 4096 --use_old_post_send", sizes: []int{4096}, n: 200, ways: "rdma_cm, ethernet"}}
-	// A GID of IPv6. With -R and a server at ::1, perftest hangs: nobody has found out why yet.
+	// By a GID of IPv6: see TestWhatPerftestRefuses.
 	overIPv6 = []perftest{{flags: "-s 4096 --ipv6 -x 1", sizes: []int{4096}, n: 200, ways: "iwarp, ethernet"}}
 )
 
