@@ -141,8 +141,7 @@ func (p *cmPort) none() {
 	if bad := p.EvchNext(p.evch, &ev); bad != unix.EAGAIN {
 		p.Errorf("%v, event %d; want none", bad, ev.Type)
 	}
-	fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
-	if n, _ := unix.Poll(fds, 0); n != 0 {
+	if readable(p.TB, p.fd) {
 		p.Error("the descriptor is readable though there is nothing")
 	}
 }

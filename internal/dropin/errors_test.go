@@ -150,7 +150,7 @@ func TestDestroyLeavesNothing(t *testing.T) {
 		b.recv(id)
 	}
 	a.to(qpsErr)
-	l.until("an event", func() bool { return l.readable(b.async) })
+	l.until("an event", func() bool { return readable(l.TB, b.async) })
 	l.want("destroy a CQ in use", l.CQDestroy(b.cq), unix.EBUSY)
 	l.want("free a PD in use", l.PDFree(b.pd), unix.EBUSY)
 	l.must("destroy", l.QPDestroy(b.qp))

@@ -3,6 +3,7 @@
 package dropin
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -25,9 +26,13 @@ func newQueue(t *testing.T) *eventQueue[int] {
 }
 
 // readable reports whether poll(2) says that there is something.
-func readable(t *testing.T, fd int) bool {
+func readable(t testing.TB, fd int) bool {
 	t.Helper()
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	for errors.Is(err, unix.EINTR) { // as the runtime's own signals may have it
+		n, err = unix.Poll(fds, 0)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

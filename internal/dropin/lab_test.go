@@ -268,21 +268,10 @@ func (e *end) none() {
 	}
 }
 
-// readable reports whether a descriptor is.
-func (l *lab) readable(fd int) bool {
-	l.Helper()
-	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(p, 0)
-	if err != nil {
-		l.Fatal(err)
-	}
-	return n == 1
-}
-
 // wantAsync waits for an asynchronous event.
 func (e *end) wantAsync(typ uint32, cookie uint64) {
 	e.lab.Helper()
-	e.lab.until("an event", func() bool { return e.lab.readable(e.async) })
+	e.lab.until("an event", func() bool { return readable(e.lab.TB, e.async) })
 	var a Async
 	e.lab.must("next event", e.lab.AsyncNext(e.ctx, &a))
 	if want := (Async{Type: typ, Cookie: cookie}); a != want {
@@ -294,7 +283,7 @@ func (e *end) wantAsync(typ uint32, cookie uint64) {
 func (e *end) noAsync() {
 	e.lab.Helper()
 	var a Async
-	if bad := e.lab.AsyncNext(e.ctx, &a); bad != unix.EAGAIN || e.lab.readable(e.async) {
+	if bad := e.lab.AsyncNext(e.ctx, &a); bad != unix.EAGAIN || readable(e.lab.TB, e.async) {
 		e.lab.Errorf("next event: %v, %+v; want none", bad, a)
 	}
 }

@@ -214,19 +214,19 @@ func TestCompletionChannel(t *testing.T) {
 	solicited.Flags |= sendSolicited
 	a.post(send(wrSend, 1))
 	l.until("a receive", func() bool { var wc WC; return l.CQPoll(b.cq, 1, &wc) == 1 })
-	if l.readable(b.fd) {
+	if readable(l.TB, b.fd) {
 		t.Error("it has fired for a Send that is not solicited")
 	}
 	a.post(solicited)
-	l.until("the descriptor", func() bool { return l.readable(b.fd) })
+	l.until("the descriptor", func() bool { return readable(l.TB, b.fd) })
 	l.must("next", l.ChannelNext(b.channel, &cookie))
-	if cookie != cqCookie || l.readable(b.fd) {
+	if cookie != cqCookie || readable(l.TB, b.fd) {
 		t.Errorf("cookie %d; want %d, and then nothing", cookie, cqCookie)
 	}
 	b.want(1, wcSuccess)
 	l.must("arm", l.CQArm(b.cq, false))
 	a.post(send(wrSend, 3))
-	l.until("the descriptor", func() bool { return l.readable(b.fd) })
+	l.until("the descriptor", func() bool { return readable(l.TB, b.fd) })
 	l.want("destroy a channel in use", l.ChannelDestroy(b.channel), unix.EBUSY)
 	l.must("destroy QP", l.QPDestroy(b.qp))
 	l.must("destroy CQ", l.CQDestroy(b.cq))

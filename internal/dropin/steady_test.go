@@ -46,7 +46,13 @@ func TestNothingIsAllocatedPerRequest(t *testing.T) {
 	for range 100 {
 		round()
 	}
-	if n := testing.AllocsPerRun(200, round); n > 0 {
-		t.Errorf("%v allocations per round", n)
+	// Where the scheduler keeps this program from polling, its connections change hands,
+	// which allocates; what a request allocates, it does each time.
+	least := testing.AllocsPerRun(200, round)
+	for tries := 1; least > 0 && tries < 10; tries++ {
+		least = min(least, testing.AllocsPerRun(200, round))
+	}
+	if least > 0 {
+		t.Errorf("%v allocations per round", least)
 	}
 }

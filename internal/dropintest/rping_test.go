@@ -33,13 +33,17 @@ func TestRping(t *testing.T) {
 			bothModes(t, func(t *testing.T, m mode) {
 				t.Parallel()
 				n := newNetwork(t)
-				server := n.start(t, m.run("", "rping -v "+c.server))
+				rping := "rping"
+				if strings.Contains(c.client, "-d") { // what it says to stderr comes between, but not within, lines
+					rping = "stdbuf -oL rping"
+				}
+				server := n.start(t, m.run("", rping+" -v "+c.server))
 				port := 7174
 				if strings.Contains(c.server, "-p") {
 					port = 9999
 				}
 				server.listens(n, port)
-				client := n.start(t, m.run("", fmt.Sprintf("rping -v -C %d %s", rounds, c.client)))
+				client := n.start(t, m.run("", fmt.Sprintf("%s -v -C %d %s", rping, rounds, c.client)))
 				wantText(t, client.wait(), "ping data: rdma-ping-", rounds)
 				wantText(t, server.wait(), "server ping data: rdma-ping-", rounds)
 			})
