@@ -43,11 +43,11 @@ type qp struct {
 
 	ending sync.Mutex // while an event of a connection's end is dealt with; taken before mu
 
-	mu      sync.Mutex  // of what follows
-	attr    QPAttr      // what the program has set
-	last    bool        // it has been told of the last receive that it takes from an SRQ
-	managed bool        // the connection manager has made its connection
-	missing *missing // until missed is set
+	mu      sync.Mutex // of what follows
+	attr    QPAttr     // what the program has set
+	last    bool       // it has been told of the last receive that it takes from an SRQ
+	managed bool       // the connection manager has made its connection
+	missing *missing   // until missed is set
 
 	// Of the state SQD: requests that were begun have not completed; the program wants to
 	// be told when they have.
