@@ -2,6 +2,7 @@ package sockio
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 
@@ -122,7 +123,7 @@ func TestMuchIsReadByOneWhoSpins(t *testing.T) {
 	var got []byte
 	for p := make([]byte, 1<<16); ; {
 		n, err := s.TryRead(p)
-		if got = append(got, p[:n]...); err == io.EOF {
+		if got = append(got, p[:n]...); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
