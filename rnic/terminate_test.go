@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"urnic/ddp"
+	"urnic/internal/simnet"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/rnic"
@@ -162,6 +163,8 @@ func TestTerminateTellsTheSenderWhatItDidWrong(t *testing.T) {
 	for _, m := range misuses {
 		t.Run(m.name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
+				late := simnet.Faults{Latency: time.Millisecond} // so that the Terminate can't be in before a request is known to be out
+				w.Options = func(int) simnet.Options { return simnet.Options{BA: late} }
 				a, b := w.side(), w.side()
 				w.connect(a, b)
 				x := &offer{world: w, a: a, b: b, src: []rnic.SGE{a.Register(w, make([]byte, 50), rnic.LocalWrite).SGE(0, 50)}}
@@ -170,6 +173,7 @@ func TestTerminateTellsTheSenderWhatItDidWrong(t *testing.T) {
 				if err := a.QP.PostSend(wr); err != nil {
 					w.Fatal(err)
 				}
+				time.Sleep(10 * late.Latency)
 				wantState(w, a.QP, rnic.Error)
 				wantState(w, b.QP, rnic.Error)
 				if code, byPeer := termCode(a.QP.Err()); code != m.code || !byPeer {
