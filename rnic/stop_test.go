@@ -145,29 +145,3 @@ func TestHeldReceivesDoNotOverflowTheirCQ(t *testing.T) {
 		rnictest.Want(w, b.RecvCQ, 2)
 	})
 }
-
-// With TellEach, a queue comes from its channel once for each time that it has fired.
-// Fire is one, if it is armed.
-func TestQueueThatTellsEachFiring(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, rnic.Config{})
-		p, ch := l.domain(), l.channel()
-		cq := l.cq(rnic.CQAttr{Channel: ch, TellEach: true})
-		l.fire(p, cq)
-		l.fire(p, cq)
-		cq.Fire() // it is not armed
-		if err := cq.Arm(rnic.NextSolicited); err != nil {
-			t.Fatal(err)
-		}
-		cq.Fire()
-		cq.Fire()
-		for i := range 3 {
-			if ch.Poll() != cq {
-				t.Errorf("%d events; want 3", i)
-			}
-		}
-		if ch.Poll() != nil {
-			t.Error("4 events; want 3")
-		}
-	})
-}
