@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"urnic/internal/memfault"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rnic"
@@ -59,6 +60,7 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	memfault.Guard() // the program's memory is not Go's
 	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, fetchPatience: fetchPatience, refusedPatience: refusedPatience}
 	e.mpa.Settle = s.settle
 	cfg := rnic.Config{

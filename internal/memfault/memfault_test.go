@@ -33,6 +33,7 @@ func pages(t *testing.T, n int) []byte {
 }
 
 func TestFaultsAreErrors(t *testing.T) {
+	memfault.Guard()
 	p := pages(t, 3)
 	last := len(p) / 3 * 2
 	other := make([]byte, len(p))
@@ -55,6 +56,7 @@ func TestFaultsAreErrors(t *testing.T) {
 }
 
 func TestWhatIsThereIsCopied(t *testing.T) {
+	memfault.Guard()
 	p := pages(t, 2)
 	there := p[:len(p)/2]
 	want := bytes.Repeat([]byte("x"), len(there))
@@ -68,6 +70,7 @@ func TestWhatIsThereIsCopied(t *testing.T) {
 
 // Each message goes through here.
 func TestNoAllocations(t *testing.T) {
+	memfault.Guard()
 	dst, src := make([]byte, 64), make([]byte, 64)
 	if n := testing.AllocsPerRun(100, func() { _ = errors.Join(memfault.Copy(dst, src), memfault.Touch(src)) }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -75,6 +78,7 @@ func TestNoAllocations(t *testing.T) {
 }
 
 func BenchmarkCopy64(b *testing.B) {
+	memfault.Guard()
 	dst, src := make([]byte, 64), make([]byte, 64)
 	for b.Loop() {
 		if err := memfault.Copy(dst, src); err != nil {
