@@ -25,6 +25,7 @@ func TestGarbageGetsAnErrno(t *testing.T) {
 			"mr reg, nil":     func() Errno { return l.MRReg(h, nil) },
 			"mr reg":          func() Errno { return l.MRReg(h+100, &Region{Addr: 1, Length: 1}) },
 			"mr reg, nowhere": func() Errno { return l.MRReg(a.pd, &Region{Addr: uint64(h) + 1, Length: 1}) },
+			"mr reg, low":     func() Errno { return l.MRReg(a.pd, &Region{Addr: 16, Length: 8}) },
 			"mr reg, no mem":  func() Errno { return l.MRReg(a.pd, &Region{Addr: 0, Length: uint64(h)}) },
 			"mr reg, long":    func() Errno { return l.MRReg(a.pd, &Region{Addr: a.mr.Addr, Length: 1<<64 - 1 - uint64(h)}) },
 			"mr rereg":        func() Errno { return l.MRRereg(h, 7, a.pd, nil) },

@@ -52,7 +52,7 @@ func (e *Engine) register(p *protectionDomain, r *Region) (*rnic.MR, Errno) {
 	switch {
 	case number != ok:
 		return nil, e.refuse(number, "register: access flags 0x%x", r.Access)
-	case r.Addr == 0 || r.Length == 0 || r.Length > math.MaxInt64:
+	case r.Addr < lowest || r.Length == 0 || r.Length > math.MaxInt64:
 		return nil, e.refuse(syscall.EINVAL, "register: no memory, %d octets at 0x%x", r.Length, r.Addr)
 	case access&(rnic.RemoteWrite|rnic.RemoteAtomic) != 0 && access&rnic.LocalWrite == 0:
 		return nil, e.refuse(syscall.EINVAL, "register: remote write and atomic access want IBV_ACCESS_LOCAL_WRITE too")
@@ -67,6 +67,10 @@ func (e *Engine) register(p *protectionDomain, r *Region) (*rnic.MR, Errno) {
 	verbs, err := p.verbs.RegisterMemory(m, access, nil)
 	return verbs, e.fail(err)
 }
+
+// lowest is the first address that memory can have: Go's runtime takes a pointer below
+// it, other than nil, for a fault of its own.
+const lowest = 4096
 
 // pointer makes a pointer of an address that the program has given. It is memory
 // that Go does not own.

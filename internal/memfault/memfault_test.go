@@ -55,6 +55,23 @@ func TestFaultsAreErrors(t *testing.T) {
 	}
 }
 
+// Where no memory can be, the fault does not tell the address.
+func TestFaultsWhereNoMemoryCanBeAreErrors(t *testing.T) {
+	memfault.Guard()
+	for _, base := range []uintptr{0, 1 << 63} {
+		header := struct {
+			base     uintptr
+			len, cap int
+		}{base, 8, 8}
+		p := *(*[]byte)(unsafe.Pointer(&header))
+		for what, err := range map[string]error{"copy to": memfault.Copy(p, make([]byte, 8)), "copy from": memfault.Copy(make([]byte, 8), p), "touch": memfault.Touch(p)} {
+			if fault := (*memfault.Error)(nil); !errors.As(err, &fault) {
+				t.Errorf("%s 0x%x: %v", what, base, err)
+			}
+		}
+	}
+}
+
 func TestWhatIsThereIsCopied(t *testing.T) {
 	memfault.Guard()
 	p := pages(t, 2)

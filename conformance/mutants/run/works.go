@@ -66,11 +66,10 @@ func (w *works) prepare(ctx context.Context) error {
 
 // build builds a mutant, or, for nil, the stack without a fault, and returns its
 // binary.
-func (w *works) build(ctx context.Context, m *mutants.Mutant) (string, error) {
+func (w *works) build(ctx context.Context, m *mutants.Mutant) (binary string, err error) {
 	name, edited := "unmutated", map[string][]byte{}
 	if m != nil {
 		name = m.Name
-		var err error
 		if edited, err = m.Apply(w.root); err != nil {
 			return "", err
 		}
@@ -79,8 +78,8 @@ func (w *works) build(ctx context.Context, m *mutants.Mutant) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // with the works it goes anyway
-	binary, err := w.make(ctx, dir, edited)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	binary, err = w.make(ctx, dir, edited)
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
