@@ -4,7 +4,9 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"urnic/internal/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -56,6 +58,8 @@ func TestStoppedSendsWait(t *testing.T) {
 // What was begun before it was stopped completes first.
 func TestStoppedQueueDrains(t *testing.T) {
 	inWorld(t, func(w *world) {
+		late := simnet.Faults{Latency: time.Second} // no answer comes before the test waits for one
+		w.Options = func(int) simnet.Options { return simnet.Options{AB: late, BA: late} }
 		a, b := w.side(), w.side()
 		mr := b.Register(w, make([]byte, 8), rnic.RemoteRead)
 		sink := a.Register(w, make([]byte, 8), rnic.LocalWrite)

@@ -58,7 +58,8 @@ func TestFaultsAreErrors(t *testing.T) {
 // Where no memory can be, the fault does not tell the address.
 func TestFaultsWhereNoMemoryCanBeAreErrors(t *testing.T) {
 	memfault.Guard()
-	for _, base := range []uintptr{0, 1 << 63} {
+	beyond := uint64(1) << 63 // no address of 64 bits that can be; 0 where they have 32
+	for _, base := range []uintptr{0, uintptr(beyond)} {
 		header := struct {
 			base     uintptr
 			len, cap int
