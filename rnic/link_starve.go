@@ -33,8 +33,9 @@ func (l *link) mayPlace(segment []byte) bool {
 	return !now.Before(s.until)
 }
 
-// fed reports whether the message in turn has a receive, or the link ends, which
-// no message is to hold up.
+// fed reports whether the message in turn has a receive, or goes on without one: when
+// the link ends, which no message is to hold up, or has had its share of the SRQ. It
+// takes the receive off the SRQ, as another link could before the message is placed.
 func (l *link) fed() bool {
 	q := l.qp
 	switch {
@@ -45,7 +46,7 @@ func (l *link) fed() bool {
 		defer q.rq.mu.Unlock()
 		return q.rq.ring.n > 0
 	}
-	return q.rq.taken != nil || q.srq.Len() > 0
+	return q.rq.taken != nil || q.shareLeft() < 1 || q.takeShared() != nil
 }
 
 // waitForReceive waits, in the goroutine, until the message that is held back may

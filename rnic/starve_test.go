@@ -96,6 +96,31 @@ func TestMessageWaitsForAReceive(t *testing.T) {
 	}
 }
 
+// Of several streams whose messages wait for a receive of the same queue, one gets it,
+// and the others wait on.
+func TestMessagesOfSeveralStreamsWaitForOneReceive(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		const streams, each = 8, 100
+		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
+		var to []*rnic.QP
+		for range streams {
+			a, b := patient(t, p, rnic.QPAttr{SRQ: srq})
+			for i := range uint64(each) {
+				postSend(t, a, rnic.SendWR{ID: i, Op: rnic.OpSend})
+			}
+			to = append(to, b)
+		}
+		synctest.Wait()
+		for i := range uint64(streams * each) {
+			fill(t, srq, rnic.RecvWR{ID: i})
+			rnictest.Want(t, p.B.RecvCQ, i)
+		}
+		for _, b := range to {
+			wantState(t, b, rnic.RTS)
+		}
+	})
+}
+
 func TestMessageWaitsForAReceiveOnlySoLong(t *testing.T) {
 	for _, program := range []string{"away", "waits"} {
 		t.Run(program, func(t *testing.T) {
