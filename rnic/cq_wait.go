@@ -101,6 +101,21 @@ func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	}
 }
 
+// Await waits until there is a completion for Poll. It returns what Wait does.
+func (c *CQ) Await(ctx context.Context) error {
+	const op = "wait"
+	switch {
+	case !c.made():
+		return notMade(op, "CQ")
+	case ctx == nil:
+		return c.fail(op, ErrNoContext)
+	}
+	if err := c.waitForNews(ctx); err != nil {
+		return c.fail(op, err)
+	}
+	return nil
+}
+
 // waitForNews waits until there is a completion, or there can be none. If the
 // queue is that of one connection, it receives for it meanwhile.
 func (c *CQ) waitForNews(ctx context.Context) error {

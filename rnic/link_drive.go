@@ -23,8 +23,14 @@ const (
 )
 
 // away is how long nobody drives a link before its goroutine goes on: longer than
-// a program takes between two polls, shorter than a peer notices.
-const away = 100 * time.Microsecond
+// a program takes between two polls, shorter than a peer notices. One that keeps
+// coming back is waited for longer, twice as long each time, up to longestAway: it is
+// not gone, something else has its processor for a time slice, and the goroutine would
+// be one more that wants it.
+const (
+	away        = 100 * time.Microsecond
+	longestAway = 100 * away
+)
 
 // A receiving is the state of the receiver's role.
 type receiving struct {
@@ -37,6 +43,7 @@ type receiving struct {
 	uses     atomic.Uint64
 	seen     atomic.Uint64 // of uses, by the watch
 	watching atomic.Bool
+	patience atomic.Int64 // how long the watch waits, in ns; 0 stands for away
 	shy      atomic.Int32 // waits during which nobody asks
 	polled   atomic.Bool  // the last driver polled, and did not wait
 	watch    *time.Timer
@@ -263,12 +270,12 @@ func (l *link) ends() {
 // watchOver makes sure that somebody looks whether the driver comes back.
 func (l *link) watchOver() {
 	if r := &l.rx; !r.watching.Load() && !r.watching.Swap(true) {
-		r.watch.Reset(away)
+		r.watch.Reset(max(away, time.Duration(r.patience.Load())))
 	}
 }
 
 // look gives the role back to the goroutine if nobody has had it since the last
-// look. While somebody has it, there is nothing to watch: drop goes on.
+// look, and learns from that how long to wait for the next driver. While somebody has it, there is nothing to watch: drop goes on.
 func (l *link) look() {
 	r := &l.rx
 	r.watching.Store(false)
@@ -276,8 +283,10 @@ func (l *link) look() {
 	switch {
 	case r.role.Load() != rxFree:
 	case r.seen.Swap(uses) != uses:
+		r.patience.Store(min(2*max(int64(away), r.patience.Load()), int64(longestAway)))
 		l.watchOver()
 	default:
+		r.patience.Store(r.patience.Load() / 4)
 		l.giveBack()
 	}
 }

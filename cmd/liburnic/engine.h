@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define URNIC_ENGINE_VERSION 2
+#define URNIC_ENGINE_VERSION 3
 
 /* What a process has set: "NAME=value" strings, NULL at the end. */
 struct urnic_setup {
@@ -220,7 +220,8 @@ struct urnic_addrs {
  * mr_dereg wait until nothing touches memory any more.
  *
  * cq_poll returns how many completions it wrote, or an errno below 0; it drives the
- * sockets of the queue's connections. cq_resize and the *_create round up, and tell.
+ * sockets of the queue's connections. cq_await waits until there is a completion for it, at
+ * most so many microseconds. cq_resize and the *_create round up, and tell.
  */
 #define URNIC_ENGINE(X)                                                                                                \
 	X(int, open, (const struct urnic_setup *setup))                                                                \
@@ -244,6 +245,7 @@ struct urnic_addrs {
 	X(int, cq_create, (uint32_t ctx, uint32_t *entries, uint32_t channel, uint64_t cookie, uint32_t *cq))          \
 	X(int, cq_resize, (uint32_t cq, uint32_t *entries))                                                            \
 	X(int, cq_poll, (uint32_t cq, int32_t n, struct urnic_wc *wcs))                                                \
+	X(void, cq_await, (uint32_t cq, uint32_t most))                                                                \
 	X(int, cq_arm, (uint32_t cq, uint32_t solicited_only))                                                         \
 	X(int, cq_destroy, (uint32_t cq))                                                                              \
 	X(int, srq_create, (uint32_t pd, struct urnic_srq_attr *attr, uint64_t cookie, uint32_t *srq, uint32_t *num))  \

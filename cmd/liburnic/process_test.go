@@ -128,6 +128,17 @@ func TestDlopenLooksAtTheRunpathOfTheProgram(t *testing.T) {
 	}
 }
 
+// A thread that does nothing but poll in vain waits in its polls, at last.
+func TestThreadsThatSpinWait(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "spin")
+	if err := command("gcc", append(compilerFlags, "-o", program, "testdata/spin.c", "shim/spin.c")...); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A program that is killed while it connects or sends leaves no file, no process, no
 // socket of the Unix domain, and its port to the next.
 func TestKilledProgramsLeaveNothing(t *testing.T) {

@@ -50,6 +50,11 @@ func urnic_engine_cq_poll(cq C.uint32_t, n C.int32_t, wcs *C.struct_urnic_wc) C.
 	return C.int(engine.Load().CQPoll(dropin.Handle(cq), int32(n), as[dropin.WC](unsafe.Pointer(wcs))))
 }
 
+//export urnic_engine_cq_await
+func urnic_engine_cq_await(cq, most C.uint32_t) {
+	engine.Load().CQAwait(dropin.Handle(cq), uint32(most))
+}
+
 //export urnic_engine_cq_arm
 func urnic_engine_cq_arm(cq, solicitedOnly C.uint32_t) C.int {
 	return C.int(engine.Load().CQArm(dropin.Handle(cq), solicitedOnly != 0))

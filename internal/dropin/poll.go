@@ -3,8 +3,10 @@
 package dropin
 
 import (
+	"context"
 	"errors"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"urnic/rdmap"
@@ -35,6 +37,18 @@ func (e *Engine) CQPoll(cq Handle, n int32, wcs *WC) int32 {
 		}
 	}
 	return int32(filled + q.release(e, out[filled:])) // these are in no hurry
+}
+
+// CQAwait waits until a queue has a completion for CQPoll, but not for longer than so
+// many microseconds. It receives meanwhile, as CQPoll does.
+func (e *Engine) CQAwait(cq Handle, most uint32) {
+	q := e.cqs.get(cq)
+	if q == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, time.Duration(most)*time.Microsecond)
+	defer cancel()
+	_ = q.verbs.Await(ctx) // CQPoll says what is wrong
 }
 
 // opcodes are those of completions of the send queue.

@@ -50,6 +50,8 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	err = next_poll(cq);
 	if (err)
 		end_poll(cq);
+	if (!err || err == ENOENT)
+		urnic_polled(urnic_live, cq->handle, !err);
 	return err;
 }
 

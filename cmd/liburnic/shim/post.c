@@ -2,9 +2,6 @@
  * The data path: what programs call through the table of the context, at once handed to the
  * engine. In a child of fork there is none: urnic_engine has then set errno.
  */
-#include <sched.h>
-#include <stdatomic.h>
-
 #include "shim.h"
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
@@ -49,28 +46,6 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 	return e->srq_post_recv(srq->handle, (struct urnic_recv_wr *)wr, (struct urnic_recv_wr **)bad_wr);
 }
 
-/*
- * Programs spin here. What they wait for comes from other threads and processes, which may
- * need this processor: with more of them than processors, a round trip would take time
- * slices. So who has polled in vain for a while lets others run, if there are any.
- */
-static void polled(struct ibv_cq *cq, int n)
-{
-	enum { spin = 1024 }; /* some 200 us */
-	struct urnic_cq *c = urnic_container(cq, struct urnic_cq, cq);
-	uint32_t vain;
-
-	if (n) {
-		atomic_store_explicit(&c->vain, 0, memory_order_relaxed);
-		return;
-	}
-	vain = atomic_load_explicit(&c->vain, memory_order_relaxed);
-	if (vain < spin)
-		atomic_store_explicit(&c->vain, vain + 1, memory_order_relaxed);
-	else
-		sched_yield();
-}
-
 static int poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	const struct urnic_engine *e = urnic_live;
@@ -79,7 +54,7 @@ static int poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 	if (!e)
 		return -errno;
 	n = e->cq_poll(cq->handle, num_entries, (struct urnic_wc *)wc);
-	polled(cq, n);
+	urnic_polled(e, cq->handle, n);
 	return n;
 }
 

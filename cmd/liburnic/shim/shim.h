@@ -45,6 +45,9 @@ const struct urnic_engine *urnic_engine(void);
 extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread const struct urnic_engine *urnic_here;
 #define urnic_live (urnic_here ? urnic_here : urnic_engine())
 
+/* spin.c: notes that this thread has polled a CQ and found n completions. It may wait there. */
+void urnic_polled(const struct urnic_engine *e, uint32_t cq, int n);
+
 /* Sets errno and returns err, for calls that return an errno. */
 static inline int urnic_fail(int err)
 {
@@ -125,7 +128,6 @@ struct urnic_cq {
 	};
 	uint32_t comp_events;  /* under the lock of the channel */
 	uint32_t async_events; /* under async of the context */
-	_Atomic uint32_t vain; /* polls without a completion, in a row */
 
 	/* Of ibv_create_cq_ex. */
 	bool single_threaded;

@@ -1,0 +1,73 @@
+package rnic_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"urnic/rnic"
+	"urnic/rnic/rnictest"
+)
+
+// Who keeps coming back is waited for as long as others may have their processor, and
+// who stays away time and again is not.
+func TestWhoKeepsPollingIsWaitedForLonger(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		const slice, longest = 4 * time.Millisecond, 10 * time.Millisecond
+		freed(t, p.B.QP, p.B.RecvCQ)
+		time.Sleep(slice)
+		wantReceiver(t, p.B.QP, "goroutine")
+
+		freed(t, p.B.QP, p.B.RecvCQ)
+		var wcs [1]rnic.WC
+		for start := time.Now(); time.Since(start) < 10*longest; time.Sleep(20 * time.Microsecond) {
+			p.B.RecvCQ.Poll(wcs[:])
+		}
+		for range 10 {
+			time.Sleep(slice)
+			wantReceiver(t, p.B.QP, "nobody")
+			p.B.RecvCQ.Poll(wcs[:])
+		}
+		time.Sleep(2 * longest)
+		wantReceiver(t, p.B.QP, "goroutine")
+
+		for range 8 {
+			freed(t, p.B.QP, p.B.RecvCQ)
+			time.Sleep(2 * longest)
+		}
+		freed(t, p.B.QP, p.B.RecvCQ)
+		time.Sleep(400 * time.Microsecond)
+		wantReceiver(t, p.B.QP, "goroutine")
+	}, polled)
+}
+
+// Await leaves the completion for Poll.
+func TestAwaitTakesNoCompletion(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		awaited := make(chan error, 1)
+		go func() { awaited <- p.B.RecvCQ.Await(t.Context()) }()
+		synctest.Wait()
+		if len(awaited) > 0 {
+			t.Fatal("it has not waited")
+		}
+		p.B.Recv(t, receives(7, 1)...)
+		p.A.Send(t, empties(7, 1, 0)...)
+		for range 2 {
+			if err := <-awaited; err != nil {
+				t.Fatal(err)
+			}
+			awaited <- p.B.RecvCQ.Await(t.Context())
+		}
+		var wcs [2]rnic.WC
+		if n := p.B.RecvCQ.Poll(wcs[:]); n != 1 || wcs[0].ID != 7 {
+			t.Errorf("%d completions, %+v", n, wcs[0])
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := p.B.RecvCQ.Await(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, new(*rnic.OpError)) {
+			t.Errorf("nothing comes: %v", err)
+		}
+	})
+}
