@@ -15,9 +15,9 @@ type contest struct {
 
 	// argv is the command of ours, or the client's of a peer, without the binary.
 	argv func(at setting) []string
-	// server is the server's command of a peer; nil for ours, which has both
-	// sides in one process.
+	// server is the server's command; nil if both sides are in one process.
 	server func(at setting) []string
+	stays  bool // the server does not end by itself
 	env    []string
 
 	// dropIn is the program that `urnic run` starts on urnic, for those that are
@@ -79,7 +79,7 @@ func (c *contest) run(ctx context.Context, at setting) ([]reading, error) {
 		return nil, err
 	}
 	server, client := c.commands(at)
-	out, err := runPair(ctx, *server, client, at.port)
+	out, err := runPair(ctx, *server, client, at.port, c.stays)
 	if err != nil {
 		return nil, err
 	}

@@ -21,9 +21,11 @@ var contests = []*contest{
 	perf("urnic write 64K", "--op write --test bw --size 65536 --depth 16 --crc on --baseline"),
 
 	perf("urnic write 64K, depth 128", "--op write --test bw --size 65536 --depth 128 --crc on"),
-	perftestTest("ib_write_bw 64K", "ib_write_bw", 1<<16, 10_000, ""),
+	perftestTest("ib_write_bw 64K", "ib_write_bw", 1<<16, 0),
+	perfPair("urnic write 64K, depth 128, two processes", "--op write --test bw --size 65536 --depth 128 --crc on"),
 	perf("urnic write 1M, depth 128", "--op write --test bw --size 1048576 --depth 128 --crc on"),
-	perftestTest("ib_write_bw 1M", "ib_write_bw", 1<<20, 1000, ""),
+	perftestTest("ib_write_bw 1M", "ib_write_bw", 1<<20, 0),
+	perfPair("urnic write 1M, depth 128, two processes", "--op write --test bw --size 1048576 --depth 128 --crc on"),
 
 	perf("urnic read 1M", "--op read --test bw --size 1048576 --depth 16 --crc on --baseline --baseline-best"),
 	ucxTest("UCX ucp_get 1M", "ucp_get", 1<<20, 100),
@@ -35,7 +37,7 @@ var contests = []*contest{
 	ucxTest("UCX tag_lat 64", "tag_lat", 64, 5000),
 
 	perf("urnic send 64 ping-pong, busy, again", "--op send --test lat --size 64 --poll busy --crc on"),
-	perftestTest("ib_send_lat 64", "ib_send_lat", 64, 5000, ""),
+	perftestTest("ib_send_lat 64", "ib_send_lat", 64, 5000),
 	startTest("ibv_devices", "ibv_devices"),
 
 	perf("urnic write 64", "--op write --test rate --size 64 --depth 256 --crc on"),
@@ -67,6 +69,16 @@ func perf(name, flags string) *contest {
 		},
 		parse: func(out []byte, _ setting) ([]reading, error) { return parsePerf(out) },
 	}
+}
+
+// perfPair is a contest of urnic's own between two processes.
+func perfPair(name, flags string) *contest {
+	c := perf(name, flags)
+	local, address := c.argv, func(at setting) string { return "127.0.0.1:" + strconv.Itoa(at.port) }
+	c.server = func(at setting) []string { return []string{"perf", "server", "--listen", address(at)} }
+	c.argv = func(at setting) []string { return append([]string{"perf", "client", address(at)}, local(at)[2:]...) }
+	c.stays = true
+	return c
 }
 
 // ucxTest is a test of ucx_perftest over TCP on loopback and nothing else: it

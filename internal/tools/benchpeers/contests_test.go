@@ -18,7 +18,11 @@ func TestCommandsOfAContest(t *testing.T) {
 		"UCX tag_lat 64": "UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_perftest -p 7471 &\n" +
 			"UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_perftest 127.0.0.1 -p 7471 -t tag_lat -s 64 -n 4000 -w 800 -f -v",
 		"libfabric ping-pong 64": "fi_pingpong -p tcp -e msg -S 64 -I 4000 -B 7471 &\nfi_pingpong -p tcp -e msg -S 64 -I 4000 -P 7471 127.0.0.1",
-		"iperf3 1M":              "iperf3 -s -1 -p 7471 &\niperf3 -c 127.0.0.1 -p 7471 -l 1048576 -t 2 -J",
+		"urnic write 1M, depth 128, two processes": "bin/urnic perf server --listen 127.0.0.1:7471 &\n" +
+			"bin/urnic perf client 127.0.0.1:7471 --op write --test bw --size 1048576 --depth 128 --crc on --duration 2s --rounds 1 --json",
+		"ib_write_bw 1M": "bin/urnic run -- ib_write_bw -R -F -p 7471 -s 1048576 -D 4 &\nbin/urnic run -- ib_write_bw -R -F -p 7471 -s 1048576 -D 4 127.0.0.1",
+		"ib_send_lat 64": "bin/urnic run -- ib_send_lat -R -F -p 7471 -s 64 -n 4000 &\nbin/urnic run -- ib_send_lat -R -F -p 7471 -s 64 -n 4000 127.0.0.1",
+		"iperf3 1M":      "iperf3 -s -1 -p 7471 &\niperf3 -c 127.0.0.1 -p 7471 -l 1048576 -t 2 -J",
 	} {
 		r := racer{settings: map[string]setting{name: {duration: 2 * time.Second, iterations: 4000}}}
 		for _, c := range contests {

@@ -2,16 +2,21 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
 
 // perftestTest is a test of perftest's, on urnic by liburnic: `urnic run` preloads it.
-// Queue pairs are connected with rdma_cm.
-func perftestTest(name, program string, size, first int, flags string) *contest {
+// Queue pairs are connected with rdma_cm. Without first, it runs for a time, of which
+// perftest counts the half in the middle: enough for TCP to find its pace before.
+func perftestTest(name, program string, size, first int) *contest {
 	argv := func(at setting) []string {
-		argv := []string{"-R", "-F", "-p", strconv.Itoa(at.port), "-s", strconv.Itoa(size), "-n", strconv.Itoa(at.iterations)}
-		return append(argv, strings.Fields(flags)...)
+		argv := []string{"-R", "-F", "-p", strconv.Itoa(at.port), "-s", strconv.Itoa(size)}
+		if first > 0 {
+			return append(argv, "-n", strconv.Itoa(at.iterations))
+		}
+		return append(argv, "-D", strconv.Itoa(int(math.Ceil(max(2, 2*at.duration.Seconds())))))
 	}
 	return &contest{
 		name: name, by: perftest, dropIn: program, first: first,

@@ -83,8 +83,8 @@ const grace = 10 * time.Second
 
 // runPair runs a server and, once it listens at the port, its client, and
 // returns what the client printed on its output. The server ends by itself after
-// one client; one that doesn't is killed.
-func runPair(ctx context.Context, server, client command, port int) (out []byte, err error) {
+// one client, unless it stays; one that doesn't is killed.
+func runPair(ctx context.Context, server, client command, port int, stays bool) (out []byte, err error) {
 	sctx, kill := context.WithCancel(ctx)
 	defer kill()
 	cmd, stdout, stderr, err := server.start(sctx)
@@ -109,6 +109,10 @@ func runPair(ctx context.Context, server, client command, port int) (out []byte,
 	if err != nil {
 		stop()
 		return nil, err
+	}
+	if stays {
+		stop()
+		return out, nil
 	}
 	select {
 	case err := <-ended:

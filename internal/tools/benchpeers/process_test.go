@@ -87,7 +87,7 @@ func port(t *testing.T) int {
 
 func TestClientRunsWhenItsServerListens(t *testing.T) {
 	n := port(t)
-	out, err := runPair(t.Context(), play(t, "server", n), play(t, "client", n), n)
+	out, err := runPair(t.Context(), play(t, "server", n), play(t, "client", n), n, false)
 	if err != nil || string(out) != "figures" {
 		t.Errorf("%q, %v", out, err)
 	}
@@ -95,7 +95,7 @@ func TestClientRunsWhenItsServerListens(t *testing.T) {
 
 func TestServerOfAFailedClientIsEnded(t *testing.T) {
 	n := port(t)
-	_, err := runPair(t.Context(), play(t, "stays", n), play(t, "fails", n), n)
+	_, err := runPair(t.Context(), play(t, "stays", n), play(t, "fails", n), n, false)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3: it went wrong") {
 		t.Errorf("got %v", err)
 	}
@@ -104,9 +104,19 @@ func TestServerOfAFailedClientIsEnded(t *testing.T) {
 	}
 }
 
+func TestServerThatStaysIsEndedWithItsClient(t *testing.T) {
+	n := port(t)
+	if _, err := runPair(t.Context(), play(t, "stays", n), play(t, "client", n), n, true); err != nil {
+		t.Error(err)
+	}
+	if is, err := listens(n); is || err != nil {
+		t.Errorf("it still listens: %v, %v", is, err)
+	}
+}
+
 func TestServerThatDoesNotListenIsAnError(t *testing.T) {
 	n := port(t)
-	_, err := runPair(t.Context(), play(t, "fails", n), play(t, "client", n), n)
+	_, err := runPair(t.Context(), play(t, "fails", n), play(t, "client", n), n, false)
 	if !errors.Is(err, errServerEnded) || !strings.Contains(err.Error(), "it went wrong") {
 		t.Errorf("got %v", err)
 	}

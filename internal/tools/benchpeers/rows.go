@@ -24,14 +24,16 @@ var goals = []row{
 	{"10,000 connected idle QPs, both ends in one process: resident memory a QP and side", atMost(16 << 10).in(idleMemory), idle("urnic idle QPs")},
 	{"connections a second (TCP, MPA and QP), 4 at a time, to raw TCP connect and accept, 4 at a time", atLeast(0.5), toRaw("urnic connections, 4 at a time", connectRate)},
 	{"allocations per work request in the steady state: the most of Writes, Sends and Reads of 64 B", noAllocations, allocations("urnic write 64", "urnic send 64", "urnic read 64")},
-	{"drop-in: `ib_write_bw -R` 64 KiB to `urnic perf` with as many under way", atLeast(0.85), toPeer("ib_write_bw 64K", "urnic write 64K, depth 128", bandwidth)},
-	{"drop-in: `ib_write_bw -R` 1 MiB to `urnic perf` with as many under way", atLeast(0.85), toPeer("ib_write_bw 1M", "urnic write 1M, depth 128", bandwidth)},
+	{"drop-in: `ib_write_bw -R` 64 KiB to `urnic perf`, with as many under way", atLeast(0.85), toPeer("ib_write_bw 64K", "urnic write 64K, depth 128, two processes", bandwidth)},
+	{"drop-in: `ib_write_bw -R` 1 MiB to `urnic perf`, with as many under way", atLeast(0.85), toPeer("ib_write_bw 1M", "urnic write 1M, depth 128, two processes", bandwidth)},
 	{"drop-in: `ib_send_lat -R` 64 B, time to that of `urnic perf --poll busy`", atMost(1.3), toPeer("ib_send_lat 64", "urnic send 64 ping-pong, busy, again", medianTime)},
 	{"drop-in: start-up, how much longer `ibv_devices` lasts with it than without", atMost(30e6).in(startTime), startCost("ibv_devices")},
 }
 
 // besides are the rows that show where the peers stand otherwise.
 var besides = []row{
+	{"drop-in: `ib_write_bw -R` 64 KiB to `urnic perf local`, with as many under way", noTarget, toPeer("ib_write_bw 64K", "urnic write 64K, depth 128", bandwidth)},
+	{"drop-in: `ib_write_bw -R` 1 MiB to `urnic perf local`, with as many under way", noTarget, toPeer("ib_write_bw 1M", "urnic write 1M, depth 128", bandwidth)},
 	{"RDMA Write 1 MiB, CRC off, to UCX `tag_bw` with 16 under way", noTarget, toPeer("urnic write 1M, CRC off", "UCX tag_bw 1M, depth 16", bandwidth)},
 	{"RDMA Write 1 MiB, to UCX `ucp_put_bw` with 16 under way", noTarget, toPeer("urnic write 1M", "UCX ucp_put_bw 1M, depth 16", bandwidth)},
 	{"RDMA Read 1 MiB, depth 16, to UCX `ucp_get` with 16 under way", noTarget, toPeer("urnic read 1M", "UCX ucp_get 1M, depth 16", bandwidth)},
