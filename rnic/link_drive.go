@@ -46,6 +46,7 @@ type receiving struct {
 	patience atomic.Int64 // how long the watch waits, in ns; 0 stands for away
 	shy      atomic.Int32 // waits during which nobody asks
 	polled   atomic.Bool  // the last driver polled, and did not wait
+	posts    atomic.Bool  // and transmits now
 	watch    *time.Timer
 
 	// Those in the role use these.
@@ -282,6 +283,8 @@ func (l *link) look() {
 	uses := r.uses.Load()
 	switch {
 	case r.role.Load() != rxFree:
+	case r.posts.Load():
+		l.watchOver()
 	case r.seen.Swap(uses) != uses:
 		r.patience.Store(min(2*max(int64(away), r.patience.Load()), int64(longestAway)))
 		l.watchOver()

@@ -61,12 +61,12 @@ func (l *link) kick() {
 		switch l.tx.Load() {
 		case txIdle:
 			if l.tx.CompareAndSwap(txIdle, txBusy) {
-				l.transmit(false)
+				l.transmitNow()
 				return
 			}
 		case txParked:
 			if l.tx.CompareAndSwap(txParked, txBusy) {
-				l.transmit(false)
+				l.transmitNow()
 				return
 			}
 		case txBusy:
@@ -76,6 +76,20 @@ func (l *link) kick() {
 		default:
 			return
 		}
+	}
+}
+
+// transmitNow transmits for a program. It may take longer than the watch waits for the
+// next poll of one that polls, which is not away.
+func (l *link) transmitNow() {
+	polled := l.rx.polled.Load()
+	if polled {
+		l.rx.posts.Store(true)
+	}
+	l.transmit(false)
+	if polled {
+		l.rx.posts.Store(false)
+		l.rx.uses.Add(1)
 	}
 }
 
