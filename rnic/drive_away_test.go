@@ -43,6 +43,36 @@ func TestWhoKeepsPollingIsWaitedForLonger(t *testing.T) {
 	}, polled)
 }
 
+// A program that polls is not away while it transmits what it posts.
+func TestWhoTransmitsIsNotAway(t *testing.T) {
+	sent := 0
+	var b *rnic.QP
+	options := polled
+	options.Device = func(name string, cfg *rnic.Config) {
+		if name == "B" {
+			cfg.Trace = func(tr rnic.Trace) {
+				if tr.Sent && b != nil {
+					sent++
+					time.Sleep(5 * time.Millisecond)
+					wantReceiver(t, b, "nobody")
+				}
+			}
+		}
+	}
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		p.A.Recv(t, receives(1, 1)...)
+		freed(t, p.B.QP, p.B.RecvCQ)
+		spin(p.B.RecvCQ)
+		b = p.B.QP
+		p.B.Send(t, empties(1, 1, 0)...)
+		if sent != 1 {
+			t.Errorf("%d messages were sent meanwhile", sent)
+		}
+		time.Sleep(5 * time.Millisecond)
+		wantReceiver(t, b, "goroutine")
+	}, options)
+}
+
 // Await leaves the completion for Poll.
 func TestAwaitTakesNoCompletion(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
