@@ -63,6 +63,20 @@ func (d *driving) only() *link {
 	return nil
 }
 
+// leave gives the roles that nobody has back to the goroutines, of links that a program
+// has polled for and can't wait at.
+func (d *driving) leave() {
+	all := d.list()
+	if len(all) == 1 {
+		return
+	}
+	for _, l := range all {
+		if l.rx.role.Load() == rxFree {
+			l.giveBack()
+		}
+	}
+}
+
 // spins notes a poll in vain, and reports whether the program does little else.
 func (d *driving) spins() bool {
 	switch d.vain.Add(1) % spinPolls {

@@ -146,6 +146,7 @@ func (c *CQ) waitForNews(ctx context.Context) error {
 			}
 			l.ask()
 		}
+		c.drive.leave()
 		c.mu.Unlock()
 		select {
 		case <-c.news:

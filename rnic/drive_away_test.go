@@ -73,6 +73,32 @@ func TestWhoTransmitsIsNotAway(t *testing.T) {
 	}, options)
 }
 
+// A program that has polled for several connections, and waits now, hears of what comes
+// at once.
+func TestWhoWaitsAfterPollingForManyIsNotWaitedFor(t *testing.T) {
+	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
+		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{SendCQ: p.A.SendCQ}), labOf(t, p.B).qp(p.B.PD, rnic.QPAttr{RecvCQ: p.B.RecvCQ})
+		p.Link(t, a, b)
+		freed(t, b, p.B.RecvCQ)
+		var wcs [1]rnic.WC
+		for start := time.Now(); time.Since(start) < 100*time.Millisecond; time.Sleep(20 * time.Microsecond) {
+			p.B.RecvCQ.Poll(wcs[:])
+		}
+		wantReceiver(t, b, "nobody")
+		if err := b.PostRecv(receives(1, 1)...); err != nil {
+			t.Fatal(err)
+		}
+		w := waits(t.Context(), p.B.RecvCQ)
+		synctest.Wait()
+		start := time.Now()
+		postSend(t, a, empties(1, 1, 0)...)
+		w.want(t, 1)
+		if d := time.Since(start); d > 0 {
+			t.Errorf("the message came after %v", d)
+		}
+	}, polled)
+}
+
 // Await leaves the completion for Poll.
 func TestAwaitTakesNoCompletion(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {

@@ -276,7 +276,8 @@ func (l *link) watchOver() {
 }
 
 // look gives the role back to the goroutine if nobody has had it since the last
-// look, and learns from that how long to wait for the next driver. While somebody has it, there is nothing to watch: drop goes on.
+// look, and learns from that how long to wait for the next driver. While somebody
+// has it, there is nothing to watch: drop goes on.
 func (l *link) look() {
 	r := &l.rx
 	r.watching.Store(false)
