@@ -286,7 +286,8 @@ func (c *CQ) join() error {
 // Poll moves completions into wcs, oldest first, and returns how many. It never
 // waits. If there are none, it looks whether the peers of the queue's connections
 // have sent something, so that a program that polls again and again is served by
-// its own calls.
+// its own calls. Once it stops, the RNIC goes on alone, within 200 µs; within 20 ms,
+// if it has polled for long. Arm, or Wait, makes that at once.
 //
 // What a work request did to memory happens before the Poll that returns its
 // completion returns.

@@ -40,7 +40,7 @@ type Options struct {
 	MSS int
 	// Polls makes the network one that can be polled, as TCP on Linux is. A
 	// program that waits for completions then receives for itself, and it may
-	// take up to some 200 µs until the RNIC goes on alone: synctest.Wait does not
+	// take up to 20 ms until the RNIC goes on alone: synctest.Wait does not
 	// wait for that.
 	Polls bool
 
