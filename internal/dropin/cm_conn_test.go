@@ -422,19 +422,23 @@ func TestBacklogIsHonoured(t *testing.T) {
 	l.must("bind", l.IDBind(listener, at("127.0.0.1:0")))
 	l.must("listen", l.IDListen(listener, backlog))
 	where := l.local(listener)
-	ask := func(cookie uint64) {
-		l.must("connect", l.IDConnect(a.routed(cookie, where), param(l.qp(l.cq), "")))
+	ask := func(ids ...Handle) {
+		for _, id := range ids {
+			l.must("connect", l.IDConnect(id, param(l.qp(l.cq), "")))
+		}
 	}
+	var ids []Handle
 	for i := range uint64(backlog + 2) {
-		ask(10 + i)
+		ids = append(ids, a.routed(10+i, where))
 	}
+	ask(ids...) // all routed by now: some are rejected while others are asked for
 	for range 2 {
 		if ev := a.next(); ev.Type != cmRejected || ev.Status != -int32(syscall.ECONNREFUSED) {
 			t.Errorf("event %d, status %d; want REJECTED", ev.Type, ev.Status)
 		}
 	}
 	b.wantEvent(cmConnectRequest, 3)
-	ask(20) // there is room again
+	ask(a.routed(20, where)) // there is room again
 	for range backlog {
 		b.wantEvent(cmConnectRequest, 3)
 	}
