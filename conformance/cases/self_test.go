@@ -27,7 +27,7 @@ func TestOurStackPasses(t *testing.T) {
 	address := serve(t)
 	for range *times {
 		r := conformance.Runner{
-			Groups: All(), Profile: profile.NewUrnic(address, "", conformance.DefaultTimeout),
+			Groups: All(), Profile: profile.NewUrnic(address, "", patience),
 			Options: conformance.Options{Strict: true, Timeout: patience, Quiet: quiet, Jobs: jobs},
 		}
 		if *only != "" {
