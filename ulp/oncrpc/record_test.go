@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -56,10 +57,7 @@ func TestRecordOfManyFragmentsIsOne(t *testing.T) {
 }
 
 func TestRecordsThatAreNoneAreRefused(t *testing.T) {
-	empty := ""
-	for range 17 {
-		empty += fragment(false, "")
-	}
+	empty := strings.Repeat(fragment(false, ""), 17)
 	for name, tc := range map[string]struct {
 		stream string
 		want   error

@@ -67,7 +67,7 @@ func TestWhatIsNoValueIsRefused(t *testing.T) {
 		"opaque of more than allowed":   {"0000000461626364", func(d *xdr.Decoder) { d.Opaque(3) }, xdr.ErrLong},
 		"string of more than allowed":   {"0000000461626364", func(d *xdr.Decoder) { d.String(3) }, xdr.ErrLong},
 		"bulk of more than allowed":     {"0000000461626364", func(d *xdr.Decoder) { d.Bulk(3) }, xdr.ErrLong},
-		"a length of 4 GiB":             {"ffffffff61626364", func(d *xdr.Decoder) { d.Opaque(1 << 31) }, xdr.ErrLong},
+		"a length of 4 GiB":             {"ffffffff61626364", func(d *xdr.Decoder) { d.Opaque(1<<31 - 1) }, xdr.ErrLong},
 		"a length that is not there":    {"7fffffff61626364", func(d *xdr.Decoder) { d.Opaque(1<<31 - 1) }, xdr.ErrShort},
 		"no bound":                      {"0000000161626364", func(d *xdr.Decoder) { d.Opaque(-1) }, xdr.ErrLong},
 		"fixed of less than nothing":    {"00000000", func(d *xdr.Decoder) { d.Fixed(-1) }, xdr.ErrLong},
