@@ -15,6 +15,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		*bad_wr = wr;
 		return errno;
 	}
+	urnic_spin_anew();
 	return e->qp_post_send(qp->handle, (struct urnic_send_wr *)wr, (struct urnic_send_wr **)bad_wr);
 }
 
@@ -29,6 +30,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 		*bad_wr = wr;
 		return errno;
 	}
+	urnic_spin_anew();
 	return e->qp_post_recv(qp->handle, (struct urnic_recv_wr *)wr, (struct urnic_recv_wr **)bad_wr);
 }
 
@@ -43,6 +45,7 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 		*bad_wr = wr;
 		return errno;
 	}
+	urnic_spin_anew();
 	return e->srq_post_recv(srq->handle, (struct urnic_recv_wr *)wr, (struct urnic_recv_wr **)bad_wr);
 }
 

@@ -58,6 +58,7 @@ static int complete(struct ibv_qp_ex *qp)
 	struct urnic_builder *b = of(qp);
 	int err = e ? b->err : errno;
 
+	urnic_spin_anew();
 	for (uint32_t i = 1; i < b->n; i++)
 		b->wrs[i - 1].next = &b->wrs[i];
 	if (!err && b->n)

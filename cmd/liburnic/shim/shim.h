@@ -48,6 +48,9 @@ extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread
 /* spin.c: notes that this thread has polled a CQ and found n completions. It may wait there. */
 void urnic_polled(const struct urnic_engine *e, uint32_t cq, int n);
 
+/* spin.c: counts this thread's polls anew. Who posts does not only poll. */
+void urnic_spin_anew(void);
+
 /* Sets errno and returns err, for calls that return an errno. */
 static inline int urnic_fail(int err)
 {

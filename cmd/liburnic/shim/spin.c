@@ -31,12 +31,17 @@ static uint64_t microseconds(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+void urnic_spin_anew(void)
+{
+	idle.vain = idle.wait = 0;
+}
+
 void urnic_polled(const struct urnic_engine *e, uint32_t cq, int n)
 {
 	uint64_t now;
 
 	if (n) {
-		idle.vain = idle.wait = 0;
+		urnic_spin_anew();
 		return;
 	}
 	if (!idle.wait && ++idle.vain > 1 && idle.vain < polls)
@@ -47,7 +52,7 @@ void urnic_polled(const struct urnic_engine *e, uint32_t cq, int n)
 		return;
 	}
 	if (now - idle.since > (idle.wait ? first : most)) { /* it does something else as well */
-		idle.vain = idle.wait = 0;
+		urnic_spin_anew();
 		return;
 	}
 	idle.wait = idle.wait ? idle.wait * 2 : first;

@@ -69,5 +69,10 @@ int main(void)
 	poll(1, 1, 1);
 	poll(20000, 0, 100);
 	want("a thread that polls now and then", 0, 0);
+	for (int i = 0; i < 20000; i++) {
+		urnic_spin_anew();
+		poll(1, 0, 1);
+	}
+	want("a thread that posts, and polls in vain", 0, 0);
 	return 0;
 }
