@@ -4,9 +4,13 @@ import (
 	"encoding/binary"
 )
 
+// Next is the position of moved data that is known by its order only: it belongs to the
+// next bulk data (RFC 8166 §4.3.2).
+const Next = -1
+
 // A Moved is data that a transport has moved outside of the stream.
 type Moved struct {
-	Position int    // where its first octet would stand in the stream
+	Position int    // where its first octet would stand in the stream, or Next
 	Data     []byte // with or without the octets that fill it up
 }
 
@@ -49,10 +53,20 @@ func (d *Decoder) End() error {
 	case d.err != nil:
 	case len(d.rest) > 0:
 		d.Fail("the end", ErrTrailer)
-	case len(d.moved) > 0:
+	case d.unread():
 		d.Fail("the end", ErrMoved)
 	}
 	return d.err
+}
+
+// unread reports whether something was moved that nobody has read.
+func (d *Decoder) unread() bool {
+	for _, m := range d.moved {
+		if m.Position != Next || len(m.Data) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // take returns the next n octets, or nil.
@@ -60,7 +74,7 @@ func (d *Decoder) take(n int, what string) []byte {
 	if d.err != nil {
 		return nil
 	}
-	if len(d.moved) > 0 && d.moved[0].Position < d.at+n { // where something else stands
+	if len(d.moved) > 0 && d.moved[0].Position != Next && d.moved[0].Position < d.at+n { // where something else stands
 		d.Fail(what, ErrMoved)
 		return nil
 	}
@@ -158,18 +172,44 @@ func (d *Decoder) String(most int) string {
 
 // Bulk reads opaque data as Opaque does, wherever it is: in the stream, or moved. It
 // fails with ErrMoved if what was moved is shorter than its length says, or longer than
-// that and what fills it up.
+// that and what fills it up. Of what is known by its order, each belongs to one Bulk; an
+// empty one says that the data is in the stream.
 func (d *Decoder) Bulk(most int) []byte {
 	n := d.length(most, "the length of bulk data")
-	if d.err != nil || len(d.moved) == 0 || d.moved[0].Position != d.at || n == 0 {
+	if d.err != nil || len(d.moved) == 0 {
 		return d.Fixed(n)
 	}
-	data := d.moved[0].Data
+	switch m := d.moved[0]; {
+	case m.Position == Next:
+		d.moved = d.moved[1:]
+		if len(m.Data) == 0 {
+			return d.Fixed(n)
+		}
+		return d.fromMoved(m.Data, n)
+	case m.Position != d.at || n == 0:
+		return d.Fixed(n)
+	default:
+		d.moved = d.moved[1:]
+		return d.fromMoved(m.Data, n)
+	}
+}
+
+// fromMoved takes n octets out of moved data.
+func (d *Decoder) fromMoved(data []byte, n int) []byte {
 	if len(data) < n || len(data) > n+pad(n) {
 		d.Fail("bulk data", ErrMoved)
 		return nil
 	}
-	d.moved = d.moved[1:]
 	d.at += n + pad(n)
 	return data[:n:n]
+}
+
+// BulkInto reads bulk data as Bulk does, and copies it into p unless it lies there
+// already. It returns its length, and fails with ErrLong if p is too small.
+func (d *Decoder) BulkInto(p []byte) int {
+	data := d.Bulk(len(p))
+	if len(data) > 0 && &data[0] != &p[0] {
+		copy(p, data)
+	}
+	return len(data)
 }

@@ -174,7 +174,7 @@ func TestMovedDataThatIsNotWhatTheStreamSaysIsRefused(t *testing.T) {
 		"empty":                {{first, nil}},
 		"at another place":     {{first - 4, []byte("one")}},
 		"inside":               {{first + 1, []byte("one")}},
-		"before the beginning": {{-1, []byte("one")}},
+		"before the beginning": {{-4, []byte("one")}},
 		"behind the end":       {{first, []byte("one")}, {second + 100, []byte("fives")}},
 		"the same twice":       {{first, []byte("one")}, {first, []byte("one")}},
 	} {
@@ -263,4 +263,60 @@ func FuzzDecoder(f *testing.F) {
 			t.Fatalf("it ends at %d, with %d octets and %d", last, len(stream), len(data))
 		}
 	})
+}
+
+func TestMovedDataThatIsKnownByItsOrder(t *testing.T) {
+	// A word, "one" and "fives" of which what is not moved is in the stream, a word.
+	stream := func(inline ...string) []byte {
+		var e xdr.Encoder
+		e.Uint32(7)
+		for i, s := range []string{"one", "fives"} {
+			e.Uint32(uint32(len(s)))
+			e.Fixed([]byte(inline[i]))
+		}
+		e.Uint32(8)
+		return e.AppendTo(nil)
+	}
+	next := func(s string) xdr.Moved { return xdr.Moved{Position: xdr.Next, Data: []byte(s)} }
+	for name, c := range map[string]struct {
+		stream []byte
+		moved  []xdr.Moved
+		err    error
+	}{
+		"both":              {stream("", ""), []xdr.Moved{next("one"), next("fives")}, nil},
+		"filled up":         {stream("", ""), []xdr.Moved{next("one\x00"), next("fives\x00\x00\x00")}, nil},
+		"the first":         {stream("", "fives"), []xdr.Moved{next("one"), next("")}, nil},
+		"the second":        {stream("one", ""), []xdr.Moved{next(""), next("fives")}, nil},
+		"none":              {stream("one", "fives"), []xdr.Moved{next(""), next("")}, nil},
+		"an empty one left": {stream("one", "fives"), []xdr.Moved{next(""), next(""), next("")}, nil},
+		"one left":          {stream("", ""), []xdr.Moved{next("one"), next("fives"), next("x")}, xdr.ErrMoved},
+		"too short":         {stream("", ""), []xdr.Moved{next("on"), next("fives")}, xdr.ErrMoved},
+		"too long":          {stream("", ""), []xdr.Moved{next("one\x00\x00"), next("fives")}, xdr.ErrMoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := xdr.NewDecoder(c.stream, c.moved...)
+			if v := d.Uint32(); v != 7 {
+				t.Fatalf("got %d", v)
+			}
+			one := string(d.Bulk(10))
+			var five [5]byte
+			n := d.BulkInto(five[:])
+			last := d.Uint32()
+			if err := d.End(); !errors.Is(err, c.err) {
+				t.Fatalf("got %v", err)
+			}
+			if c.err == nil && (one != "one" || string(five[:n]) != "fives" || last != 8) {
+				t.Errorf("got %q, %q, %d", one, five[:n], last)
+			}
+		})
+	}
+}
+
+func TestBulkThatIsLongerThanItsPlaceIsRefused(t *testing.T) {
+	var e xdr.Encoder
+	e.Bulk([]byte("fives"))
+	d := xdr.NewDecoder(e.AppendTo(nil))
+	if n := d.BulkInto(make([]byte, 4)); n != 0 || !errors.Is(d.Err(), xdr.ErrLong) {
+		t.Errorf("got %d, %v", n, d.Err())
+	}
 }

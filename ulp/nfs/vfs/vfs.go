@@ -1,0 +1,136 @@
+package vfs
+
+import (
+	"context"
+	"time"
+)
+
+// MaxHandle is how many octets a handle has at most: those of an NFSv3 file handle (RFC
+// 1813 §2.4) without what the server puts in front of it.
+const MaxHandle = 48
+
+// A Handle names a file of an FS for as long as the file exists, whatever its name
+// becomes, and no other file ever. Those of an FS that survives the process survive it
+// too. Clients may send any octets as one.
+type Handle string
+
+// A Type is what a file is, with the numbers of RFC 1813's ftype3.
+type Type uint32
+
+// The types of files.
+const (
+	Regular     Type = 1
+	Directory   Type = 2
+	BlockDevice Type = 3
+	CharDevice  Type = 4
+	Symlink     Type = 5
+	Socket      Type = 6
+	FIFO        Type = 7
+)
+
+// An Attr is what is known of a file.
+type Attr struct {
+	Type         Type
+	Mode         uint32 // the twelve bits of permissions
+	Links        uint32
+	UID, GID     uint32
+	Size         uint64 // octets
+	Used         uint64 // octets of storage
+	Major, Minor uint32 // of a device
+	FileID       uint64 // unique within the FS
+	Atime        time.Time
+	Mtime        time.Time
+	Ctime        time.Time // changes with each change of content or attributes
+}
+
+// A SetAttr says what is to change; nil leaves it as it is.
+type SetAttr struct {
+	Mode     *uint32
+	UID, GID *uint32
+	Size     *uint64 // truncates, or extends with zeros
+	Atime    *time.Time
+	Mtime    *time.Time
+}
+
+// An Entry is what a directory lists.
+type Entry struct {
+	Name   string
+	FileID uint64
+	Cookie uint64 // what to list on from; not 0, 1 or 2
+	Handle Handle
+	Attr   *Attr // nil if it could not be had
+}
+
+// A Stat is what is known of a whole filesystem, in octets and files.
+type Stat struct {
+	TotalBytes, FreeBytes, AvailBytes uint64
+	TotalFiles, FreeFiles, AvailFiles uint64
+}
+
+// Features says what an FS can do.
+type Features struct {
+	MaxFileSize uint64        // octets
+	TimeDelta   time.Duration // the resolution of times
+	MaxName     int           // octets of a name
+	MaxLinks    uint32
+	ReadOnly    bool
+	HardLinks   bool
+	Symlinks    bool
+	SetTime     bool
+	FoldsCase   bool // takes names for the same that differ in case
+}
+
+// An FS is a tree of files that is named by handles. All of it may be called by many
+// goroutines at once. It checks no permissions: who serves it does.
+//
+// Names are single components: not empty, not "." or "..", without '/' and NUL. An FS
+// refuses others with ErrInvalid all the same, follows no symbolic link, and reaches
+// nothing outside of its tree.
+//
+// Errors wrap one of this package's Err values. Those that have a NotExist or the like in
+// package io/fs wrap that too.
+type FS interface {
+	Features() Features
+	Root() Handle
+
+	// GetAttr returns ErrStale for a handle that names nothing (any more), here and
+	// everywhere.
+	GetAttr(ctx context.Context, h Handle) (Attr, error)
+	// SetAttr changes all that is asked for or, as far as it can, nothing.
+	SetAttr(ctx context.Context, h Handle, s SetAttr) (Attr, error)
+	// Lookup finds a name in a directory; ".." is allowed here, and that of the root is
+	// the root.
+	Lookup(ctx context.Context, dir Handle, name string) (Handle, Attr, error)
+	ReadLink(ctx context.Context, h Handle) (string, error)
+
+	// Read fills p from offset off on. It returns less only at the end of the file,
+	// and end if nothing is behind what it has read.
+	Read(ctx context.Context, h Handle, p []byte, off uint64) (n int, end bool, err error)
+	// Write writes all of p at offset off. If sync is set, the data and all that is
+	// needed to find it again is on stable storage when it returns.
+	Write(ctx context.Context, h Handle, p []byte, off uint64, sync bool) error
+	// Commit brings what was written to stable storage.
+	Commit(ctx context.Context, h Handle, off, n uint64) error
+
+	// Create makes a regular file, and fails with ErrExist if the name is taken.
+	Create(ctx context.Context, dir Handle, name string, s SetAttr) (Handle, Attr, error)
+	Mkdir(ctx context.Context, dir Handle, name string, s SetAttr) (Handle, Attr, error)
+	Symlink(ctx context.Context, dir Handle, name, target string, s SetAttr) (Handle, Attr, error)
+	// Mknod makes a device, a socket or a FIFO.
+	Mknod(ctx context.Context, dir Handle, name string, t Type, major, minor uint32, s SetAttr) (Handle, Attr, error)
+	// Remove removes a name of anything but a directory, Rmdir an empty directory.
+	Remove(ctx context.Context, dir Handle, name string) error
+	Rmdir(ctx context.Context, dir Handle, name string) error
+	// Rename replaces what has the new name, if that is allowed (RFC 1813 §3.3.14).
+	Rename(ctx context.Context, from Handle, name string, to Handle, newName string) error
+	Link(ctx context.Context, h Handle, dir Handle, name string) (Attr, error)
+
+	// ReadDir lists entries behind that with the cookie, 0 for the first, as long as
+	// add takes them; "." and ".." are not among them. Handle and Attr are filled in
+	// only if plus is set. Names that stay in the directory while it is listed are
+	// listed once, whatever else is added or removed.
+	ReadDir(ctx context.Context, dir Handle, cookie uint64, plus bool, add func(Entry) bool) (end bool, err error)
+
+	Stat(ctx context.Context, h Handle) (Stat, error)
+	Close() error
+}

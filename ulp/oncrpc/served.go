@@ -1,0 +1,46 @@
+package oncrpc
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"urnic/ulp/oncrpc/xdr"
+)
+
+// A Service carries out calls: Server is one. A transport calls Serve for each call that
+// it has received, in a goroutine of its own.
+type Service interface {
+	// Serve carries out a call and writes the reply, header and all, into the encoder:
+	// also if the call was refused, or has arguments that nobody can decode. The
+	// reply's bulks, and nothing else, are eligible results (RFC 8166 §3.4.2).
+	//
+	// ErrNoReply says that there is none, because the call is none that can be
+	// answered, or is being carried out already. Any other error says that the
+	// connection should end.
+	Serve(ctx context.Context, x *Exchange, reply *xdr.Encoder) error
+}
+
+// ErrNoReply says that a call gets no reply.
+var ErrNoReply = errors.New("oncrpc: the call gets no reply")
+
+// An Exchange is a call that a transport has received, and what is known of who has sent
+// it. The transport releases the message once the reply is on its way.
+type Exchange struct {
+	Call          *Message
+	Netid         string // "tcp", "tcp6", "rdma" or "rdma6"
+	Local, Remote net.Addr
+
+	// Buffer returns n octets for bulks of the reply, from where the transport likes
+	// to send them. They may hold anything, and are the transport's again after the
+	// reply. nil stands for memory of the heap.
+	Buffer func(n int) []byte
+}
+
+// Bulk returns n octets for bulks of the reply; see Buffer.
+func (x *Exchange) Bulk(n int) []byte {
+	if x.Buffer == nil {
+		return make([]byte, n)
+	}
+	return x.Buffer(n)
+}
