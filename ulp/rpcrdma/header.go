@@ -138,6 +138,7 @@ func (h *Header) Append(p []byte) []byte {
 		return p
 	case MsgP:
 		p = words(p, h.Align, h.Threshold)
+	case Msg, NoMsg:
 	}
 	for i := range h.Read {
 		p = words(p, 1, h.Read[i].Position)

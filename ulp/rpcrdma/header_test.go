@@ -19,7 +19,7 @@ func figure(t testing.TB, s string) []byte {
 	t.Helper()
 	var p []byte
 	n := uint32(0)
-	for _, f := range strings.Fields(s) {
+	for f := range strings.FieldsSeq(s) {
 		switch f {
 		case "HLOO", "PHLOO":
 			n++
@@ -58,22 +58,43 @@ var headers = []struct {
 	octets string
 }{
 	{"no chunks", rpcrdma.Header{XID: 7, Version: 1, Credits: 32}, "7 1 32 0 0 0 0"},
-	{"a Read list", rpcrdma.Header{XID: 7, Version: 1, Credits: 32,
-		Read: []rpcrdma.ReadSegment{read(1), read(2), read(3)}}, "7 1 32 0 1 PHLOO 1 PHLOO 1 PHLOO 0 0 0"},
-	{"a Write chunk of three", rpcrdma.Header{XID: 7, Version: 1, Credits: 32,
-		Write: [][]rpcrdma.Segment{{segment(1), segment(2), segment(3)}}}, "7 1 32 0 0 1 3 HLOO HLOO HLOO 0 0"},
-	{"a Write list", rpcrdma.Header{XID: 7, Version: 1, Credits: 32,
-		Write: [][]rpcrdma.Segment{{segment(1), segment(2), segment(3)}, {segment(4), segment(5)}}},
-		"7 1 32 0 0 1 3 HLOO HLOO HLOO 1 2 HLOO HLOO 0 0"},
-	{"a Reply chunk", rpcrdma.Header{XID: 7, Version: 1, Credits: 32, Proc: rpcrdma.NoMsg,
-		Reply: []rpcrdma.Segment{segment(1), segment(2)}, HasReply: true}, "7 1 32 1 0 0 1 2 HLOO HLOO"},
-	{"empty chunks", rpcrdma.Header{XID: 7, Version: 1, Credits: 1, HasReply: true,
-		Write: [][]rpcrdma.Segment{{}, {segment(1)}}}, "7 1 1 0 0 1 0 1 1 HLOO 0 1 0"},
-	{"all", rpcrdma.Header{XID: 7, Version: 1, Credits: 1, HasReply: true,
-		Read: []rpcrdma.ReadSegment{read(1)}, Write: [][]rpcrdma.Segment{{segment(2)}}, Reply: []rpcrdma.Segment{segment(3)}},
-		"7 1 1 0 1 PHLOO 0 1 1 HLOO 0 1 1 HLOO"},
-	{"ERR_VERS", rpcrdma.Header{XID: 7, Version: 3, Credits: 32, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 2},
-		"7 3 32 4 1 1 2"},
+	{"a Read list", rpcrdma.Header{
+		XID: 7, Version: 1, Credits: 32,
+		Read: []rpcrdma.ReadSegment{read(1), read(2), read(3)},
+	}, "7 1 32 0 1 PHLOO 1 PHLOO 1 PHLOO 0 0 0"},
+	{"a Write chunk of three", rpcrdma.Header{
+		XID: 7, Version: 1, Credits: 32,
+		Write: [][]rpcrdma.Segment{{segment(1), segment(2), segment(3)}},
+	}, "7 1 32 0 0 1 3 HLOO HLOO HLOO 0 0"},
+	{
+		"a Write list",
+		rpcrdma.Header{
+			XID: 7, Version: 1, Credits: 32,
+			Write: [][]rpcrdma.Segment{{segment(1), segment(2), segment(3)}, {segment(4), segment(5)}},
+		},
+		"7 1 32 0 0 1 3 HLOO HLOO HLOO 1 2 HLOO HLOO 0 0",
+	},
+	{"a Reply chunk", rpcrdma.Header{
+		XID: 7, Version: 1, Credits: 32, Proc: rpcrdma.NoMsg,
+		Reply: []rpcrdma.Segment{segment(1), segment(2)}, HasReply: true,
+	}, "7 1 32 1 0 0 1 2 HLOO HLOO"},
+	{"empty chunks", rpcrdma.Header{
+		XID: 7, Version: 1, Credits: 1, HasReply: true,
+		Write: [][]rpcrdma.Segment{{}, {segment(1)}},
+	}, "7 1 1 0 0 1 0 1 1 HLOO 0 1 0"},
+	{
+		"all",
+		rpcrdma.Header{
+			XID: 7, Version: 1, Credits: 1, HasReply: true,
+			Read: []rpcrdma.ReadSegment{read(1)}, Write: [][]rpcrdma.Segment{{segment(2)}}, Reply: []rpcrdma.Segment{segment(3)},
+		},
+		"7 1 1 0 1 PHLOO 0 1 1 HLOO 0 1 1 HLOO",
+	},
+	{
+		"ERR_VERS",
+		rpcrdma.Header{XID: 7, Version: 3, Credits: 32, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 2},
+		"7 3 32 4 1 1 2",
+	},
 	{"ERR_CHUNK", rpcrdma.Header{XID: 7, Version: 1, Credits: 32, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}, "7 1 32 4 2"},
 }
 
@@ -241,4 +262,3 @@ func FuzzHeader(f *testing.F) {
 		}
 	})
 }
-
