@@ -89,16 +89,26 @@ func (a *Auth) Sys() (*Sys, error) {
 	if a.Flavor != AuthSys {
 		return nil, ErrFlavor
 	}
-	d := xdr.NewDecoder(a.Body)
-	s := &Sys{Stamp: d.Uint32(), Machine: d.String(MaxMachineName), UID: d.Uint32(), GID: d.Uint32()}
-	if n := d.Count(MaxGroups, 4); n > 0 {
-		s.Groups = make([]uint32, n)
-		for i := range s.Groups {
-			s.Groups[i] = d.Uint32()
-		}
-	}
-	if err := d.End(); err != nil {
+	s := new(Sys)
+	if err := s.decode(a.Body); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// decode reads the body of a credential, into memory that s has already where that will
+// do.
+func (s *Sys) decode(body []byte) error {
+	var d xdr.Decoder
+	d.Reset(body)
+	s.Stamp = d.Uint32()
+	if name := d.Opaque(MaxMachineName); string(name) != s.Machine {
+		s.Machine = string(name)
+	}
+	s.UID, s.GID = d.Uint32(), d.Uint32()
+	s.Groups = s.Groups[:0]
+	for range d.Count(MaxGroups, 4) {
+		s.Groups = append(s.Groups, d.Uint32())
+	}
+	return d.End()
 }

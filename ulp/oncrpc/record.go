@@ -40,14 +40,29 @@ var (
 // bring nothing.
 const maxEmpty = 16
 
+// DefaultRecordMost is the length of the longest record that is read where nothing else is
+// said, in octets: 1 MiB of data, and what may stand around it.
+const DefaultRecordMost = 1<<20 + 64<<10
+
 // A RecordReader reads records off a byte stream.
 type RecordReader struct {
 	r    io.Reader
 	most int
+	room func(p []byte, n int) []byte // returns p with room for some of n octets more
 }
 
 // NewRecordReader returns a reader of records of at most so many octets.
-func NewRecordReader(r io.Reader, most int) *RecordReader { return &RecordReader{r, most} }
+func NewRecordReader(r io.Reader, most int) *RecordReader {
+	return &RecordReader{r: r, most: most, room: room}
+}
+
+// firstRoom is for how many octets a record takes memory before any of them has come.
+const firstRoom = 64 << 10
+
+func room(p []byte, n int) []byte {
+	at := len(p)
+	return append(p, make([]byte, min(n, max(firstRoom, at)))...)[:at]
+}
 
 // Next reads the next record behind p, which it returns with it. It returns io.EOF if the
 // stream ends before it, io.ErrUnexpectedEOF if it ends inside of it, ErrRecordLong or
@@ -87,15 +102,13 @@ func (r *RecordReader) Next(p []byte) ([]byte, error) {
 
 // read reads n octets behind p, for which memory grows as they come.
 func (r *RecordReader) read(p []byte, n int) ([]byte, error) {
-	const step = 64 << 10
 	for n > 0 {
-		now := min(n, max(step, cap(p)-len(p)))
 		at := len(p)
-		if cap(p)-at < now {
-			p = append(p, make([]byte, now)...)
-		} else {
-			p = p[:at+now]
+		if cap(p) == at {
+			p = r.room(p, n)
 		}
+		now := min(n, cap(p)-at)
+		p = p[:at+now]
 		m, err := io.ReadFull(r.r, p[at:])
 		if err != nil {
 			return p[:at+m], unexpected(err)

@@ -29,6 +29,11 @@ func NewDecoder(stream []byte, moved ...Moved) *Decoder {
 	return &Decoder{rest: stream, moved: moved}
 }
 
+// Reset makes d a decoder of another stream, as NewDecoder does.
+func (d *Decoder) Reset(stream []byte, moved ...Moved) {
+	*d = Decoder{rest: stream, moved: moved}
+}
+
 // Err returns the first error, an *Error, or nil.
 func (d *Decoder) Err() error { return d.err }
 

@@ -1,0 +1,9 @@
+package oncrpc_test
+
+import (
+	"testing"
+
+	"urnic/internal/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

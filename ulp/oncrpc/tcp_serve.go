@@ -1,0 +1,327 @@
+package oncrpc
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"urnic/ulp/oncrpc/xdr"
+)
+
+// A ServeTCPConfig bounds what peers can do over TCP. Its zero value is ready for use.
+type ServeTCPConfig struct {
+	// Connections is how many there may be; 0 stands for 1024. More are closed at once.
+	Connections int
+
+	// Calls is how many calls of one connection are carried out at a time; 0 stands for
+	// 64. More are not read.
+	Calls int
+
+	// RecordMost is the length of the longest call, in octets; 0 stands for
+	// DefaultRecordMost. A longer one ends the connection.
+	RecordMost int
+
+	// Idle is how long a connection may be without calls before it is closed; 0 stands
+	// for six minutes: clients of NFS close them after five.
+	Idle time.Duration
+
+	// Stall is how long a peer may take for 64 KiB of a call, or take nothing of a
+	// reply, before its connection is closed; 0 stands for a minute.
+	Stall time.Duration
+}
+
+func (c *ServeTCPConfig) fill() {
+	c.Connections = cmp.Or(max(0, c.Connections), 1024)
+	c.Calls = cmp.Or(max(0, c.Calls), 64)
+	c.RecordMost = cmp.Or(max(0, c.RecordMost), DefaultRecordMost)
+	c.Idle = cmp.Or(max(0, c.Idle), 6*time.Minute)
+	c.Stall = cmp.Or(max(0, c.Stall), defaultStall)
+}
+
+// A tcpListener is a listener that is being served.
+type tcpListener struct{ net.Listener }
+
+// ServeTCP takes connections, and carries out their calls, until the server is closed or
+// shut down, then it returns ErrClosed; or until the context ends, then it ends all
+// connections of the listener and returns the context's error. It closes the listener.
+func (s *Server) ServeTCP(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var ends sync.WaitGroup
+	defer ends.Wait()
+	own := &tcpListener{l}
+	defer own.Close() //nolint:errcheck // nobody listens any more in any case
+	stop := context.AfterFunc(ctx, func() { _ = own.Close() })
+	defer stop()
+	s.mu.Lock()
+	if s.drained {
+		s.mu.Unlock()
+		cancel()
+		return ErrClosed
+	}
+	s.accepts[own] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.accepts, own)
+		s.mu.Unlock()
+	}()
+	err := s.take(ctx, l, &ends)
+	select {
+	case <-s.draining: // its connections have replies to write
+		ends.Wait()
+		err = ErrClosed
+	default:
+	}
+	cancel()
+	return err
+}
+
+// take takes connections until it can't.
+func (s *Server) take(ctx context.Context, l net.Listener, ends *sync.WaitGroup) error {
+	pause := time.Millisecond
+	for {
+		conn, err := l.Accept()
+		if err == nil {
+			pause = time.Millisecond
+			s.begin(ctx, conn, ends)
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		s.log.Warn("no connection can be taken", "address", l.Addr(), "error", err) // for want of descriptors, say
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, time.Second)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.draining:
+			return ErrClosed
+		}
+	}
+}
+
+// begin serves a connection.
+func (s *Server) begin(ctx context.Context, conn net.Conn, ends *sync.WaitGroup) {
+	e := newTCPEnd(s, conn)
+	s.mu.Lock()
+	full := len(s.ends) >= e.cfg.Connections
+	if full || s.drained {
+		s.mu.Unlock()
+		_ = conn.Close() // nothing was said
+		if full {
+			s.log.Warn("a connection was closed: there are as many as there may be", "peer", conn.RemoteAddr(), "connections", e.cfg.Connections)
+		}
+		return
+	}
+	s.ends[e] = struct{}{}
+	s.mu.Unlock()
+	ends.Go(func() {
+		defer func() {
+			s.mu.Lock()
+			delete(s.ends, e)
+			s.settle()
+			s.mu.Unlock()
+		}()
+		e.serve(ctx)
+	})
+}
+
+// A tcpEnd is a connection's end.
+type tcpEnd struct {
+	s             *Server
+	conn          net.Conn
+	cfg           ServeTCPConfig
+	netid         string
+	local, remote net.Addr
+
+	in     recordSource
+	ahead  *bufio.Reader
+	reader patientReader
+	out    *recordWriter
+	slots  chan struct{} // holds one for each call
+	calls  sync.WaitGroup
+}
+
+func newTCPEnd(s *Server, conn net.Conn) *tcpEnd {
+	e := &tcpEnd{s: s, conn: conn, cfg: s.cfg.TCP, netid: "tcp", local: conn.LocalAddr(), remote: conn.RemoteAddr()}
+	e.cfg.fill()
+	if a, ok := e.remote.(*net.TCPAddr); ok && a.IP.To4() == nil {
+		e.netid = "tcp6"
+	}
+	e.out = newRecordWriter(conn, e.cfg.Stall)
+	e.slots = make(chan struct{}, e.cfg.Calls)
+	e.reader = patientReader{e: e}
+	e.ahead = bufio.NewReaderSize(&e.reader, readAhead)
+	e.in.init(e.ahead, e.cfg.RecordMost)
+	return e
+}
+
+// serve reads calls until that fails, and waits until all were replied to.
+func (e *tcpEnd) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { _ = e.conn.Close() }) // ends all that waits for the peer
+	err := e.read(ctx)
+	if !errors.Is(err, errDraining) && !errors.Is(err, errEnded) {
+		e.s.log.Debug("a connection has ended", "peer", e.remote, "error", err)
+		cancel()
+	}
+	e.calls.Wait()
+	stop()
+	cancel()
+	_ = e.conn.Close() // nothing is left to say
+}
+
+var (
+	errDraining = errors.New("oncrpc: the server is being shut down")
+	errEnded    = errors.New("oncrpc: the peer sends no more calls")
+	errIdle     = errors.New("oncrpc: no call has come for too long")
+	errSlow     = errors.New("oncrpc: a call comes too slowly")
+)
+
+// read reads calls, and has each carried out by a goroutine. It returns errEnded if the
+// peer has closed its side, errDraining, or another error.
+func (e *tcpEnd) read(ctx context.Context) error {
+	for {
+		select {
+		case e.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		m, err := e.next()
+		if err != nil {
+			<-e.slots
+			return err
+		}
+		x := newTCPExchange(e, ctx, m)
+		e.calls.Add(1)
+		go x.run()
+	}
+}
+
+// next returns the next call.
+func (e *tcpEnd) next() (*Message, error) {
+	e.reader.outside()
+	if _, err := e.ahead.Peek(1); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errEnded
+		}
+		return nil, err
+	}
+	e.reader.inside()
+	return e.in.next()
+}
+
+// A patientReader reads from a connection as long as the peer keeps time.
+type patientReader struct {
+	e        *tcpEnd
+	within   bool      // a record
+	deadline time.Time // for what is left
+	left     int       // octets that are due by then
+}
+
+func (r *patientReader) outside() { r.within = false }
+
+func (r *patientReader) inside() { r.within, r.left = true, 0 }
+
+func (r *patientReader) Read(p []byte) (int, error) {
+	for {
+		switch {
+		case !r.within:
+			r.deadline = time.Now().Add(r.e.cfg.Idle)
+		case r.left <= 0:
+			r.left, r.deadline = firstRoom, time.Now().Add(r.e.cfg.Stall)
+		}
+		if err := r.e.conn.SetReadDeadline(r.deadline); err != nil {
+			return 0, err
+		}
+		select {
+		case <-r.e.s.draining: // nobody sets another deadline from now on
+			return 0, errDraining
+		default:
+		}
+		n, err := r.e.conn.Read(p)
+		r.left -= n
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		switch {
+		case r.within:
+			return 0, errSlow
+		case len(r.e.slots) == 1: // that of the call which has not come
+			return 0, errIdle
+		}
+	}
+}
+
+// A tcpExchange is a call of a connection.
+type tcpExchange struct {
+	Exchange
+	e     *tcpEnd
+	ctx   context.Context //nolint:containedctx // of the goroutine that the call is carried out in
+	reply xdr.Encoder
+	bulks []*buffer
+
+	run    func() // serve
+	buffer func(n int) []byte
+}
+
+var exchanges sync.Pool
+
+func newTCPExchange(e *tcpEnd, ctx context.Context, m *Message) *tcpExchange {
+	x, ok := exchanges.Get().(*tcpExchange)
+	if !ok {
+		x = new(tcpExchange)
+		x.run, x.buffer = x.serve, x.bulk
+	}
+	x.e, x.ctx = e, ctx
+	x.Exchange = Exchange{Call: m, Netid: e.netid, Local: e.local, Remote: e.remote, Buffer: x.buffer}
+	return x
+}
+
+// bulk returns n octets of the pools.
+func (x *tcpExchange) bulk(n int) []byte {
+	if n <= 0 {
+		return nil
+	}
+	b := newBuffer(n)
+	x.bulks = append(x.bulks, b)
+	return b.p[:n]
+}
+
+// serve carries out the call and replies.
+func (x *tcpExchange) serve() {
+	e := x.e
+	defer e.calls.Done()
+	defer func() { <-e.slots }()
+	defer x.release()
+	defer x.Call.Release() // the reply may be made of it
+	err := e.s.Serve(x.ctx, &x.Exchange, &x.reply)
+	if err == nil {
+		err = e.out.write(context.Background(), &x.reply)
+	}
+	if err != nil && !errors.Is(err, ErrNoReply) && !errors.Is(err, ErrClosed) { // the reader knows of the latter
+		e.s.log.Debug("a connection ends", "peer", e.remote, "error", err)
+		_ = e.conn.Close() // its reader finds out
+	}
+}
+
+func (x *tcpExchange) release() {
+	x.reply.Reset()
+	for i, b := range x.bulks {
+		b.release()
+		x.bulks[i] = nil
+	}
+	x.bulks = x.bulks[:0]
+	x.e, x.ctx, x.Exchange = nil, nil, Exchange{}
+	exchanges.Put(x)
+}
