@@ -50,9 +50,12 @@ const (
 	Sink
 	// Local is the endpoint towards its own consumer, or its administrator.
 	Local
+	// Requester is who sends calls of RPC-over-RDMA (RFC 8166 §2.2.2). Who answers them
+	// is the Responder there too, for a server is both.
+	Requester
 )
 
-var partyNames = []string{"initiator", "responder", "data source", "data sink", "local interface"}
+var partyNames = []string{"initiator", "responder", "data source", "data sink", "local interface", "requester"}
 
 // String names the parties.
 func (p Party) String() string {
@@ -96,7 +99,7 @@ func (c Clause) Cite() string { return c.RFC() + " §" + c.Section() }
 
 // All returns the clauses, RFC by RFC and in the order of their sections.
 func All() []Clause {
-	return slices.Concat(rfc5044, rfc5041, rfc5040, rfc6581, rfc7306, rfc5042)
+	return slices.Concat(rfc5044, rfc5041, rfc5040, rfc6581, rfc7306, rfc5042, rfc8166, rfc8797, rfc8167)
 }
 
 var index = sync.OnceValue(func() map[string]Clause {

@@ -22,6 +22,9 @@ var rfcs = []struct {
 	{"RFC 6581", rfc6581},
 	{"RFC 7306", rfc7306},
 	{"RFC 5042", rfc5042},
+	{"RFC 8166", rfc8166},
+	{"RFC 8797", rfc8797},
+	{"RFC 8167", rfc8167},
 }
 
 // ofEach runs a test over the clauses of each RFC.
@@ -122,7 +125,7 @@ func TestClausesStandInTheOrderOfSectionsAndCountFromOne(t *testing.T) {
 }
 
 func TestEveryClauseHasALevelAndAParty(t *testing.T) {
-	const everybody = Initiator | Responder | Source | Sink | Local
+	const everybody = Initiator | Responder | Source | Sink | Local | Requester
 	ofEach(t, func(t *testing.T, clauses []Clause) {
 		for _, c := range clauses {
 			if c.Level < Must || c.Level > ShouldNot {
@@ -227,6 +230,7 @@ func TestLevelsAndPartiesHaveTheNamesOfTheRFCs(t *testing.T) {
 		Source | Sink:             "data source, data sink",
 		Local:                     "local interface",
 		Sink | Local | Initiator:  "initiator, data sink, local interface",
+		Requester | Responder:     "responder, requester",
 		Responder | Source | 1<<7: "responder, data source",
 	} {
 		if got := party.String(); got != want {

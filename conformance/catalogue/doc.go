@@ -1,6 +1,7 @@
-// Package catalogue lists what the RFCs of iWARP demand of an endpoint: each
-// MUST, MUST NOT, SHOULD and SHOULD NOT of RFC 5040, 5041, 5044, 6581 and 7306,
-// and of RFC 5042 what binds an RNIC, in words of our own.
+// Package catalogue lists what the RFCs of iWARP and of RPC-over-RDMA demand of an
+// endpoint: each MUST, MUST NOT, SHOULD and SHOULD NOT of RFC 5040, 5041, 5044, 6581
+// and 7306, of RFC 5042 what binds an RNIC, and of RFC 8166, 8167 and 8797, in words
+// of our own.
 //
 // A clause has an ID that never changes: RFC, section and ordinal within the
 // section, such as rfc5041-7.1-3. One that is added later takes the next ordinal
