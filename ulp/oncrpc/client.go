@@ -200,7 +200,8 @@ func (c *Client) send(ctx context.Context, conn Conn, r *Request) (*Message, err
 			c.proven(conn)
 			return m, nil
 		}
-		if !errors.As(err, &lost) {
+		var ok bool
+		if lost, ok = errors.AsType[*LostError](err); !ok {
 			return nil, err
 		}
 		c.drop(conn)

@@ -100,25 +100,21 @@ func (r *Reply) Encode(e *xdr.Encoder) error {
 	if err := r.Verf.check(); err != nil {
 		return err
 	}
-	var accepted *AcceptedError
-	var rejected *RejectedError
-	switch {
-	case r.Err == nil:
-	case errors.As(r.Err, &accepted):
-	case errors.As(r.Err, &rejected):
-	default:
+	accepted, isAccepted := errors.AsType[*AcceptedError](r.Err)
+	rejected, isRejected := errors.AsType[*RejectedError](r.Err)
+	if r.Err != nil && !isAccepted && !isRejected {
 		return fmt.Errorf("oncrpc: no reply says %w", r.Err)
 	}
 	e.Uint32(r.XID)
 	e.Uint32(uint32(TypeReply))
-	if rejected != nil {
+	if isRejected && !isAccepted {
 		e.Uint32(replyDenied)
 		rejected.encode(e)
 		return nil
 	}
 	e.Uint32(replyAccepted)
 	r.Verf.encode(e)
-	if accepted == nil {
+	if !isAccepted {
 		e.Uint32(uint32(Success))
 		return nil
 	}

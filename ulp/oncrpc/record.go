@@ -48,6 +48,7 @@ const DefaultRecordMost = 1<<20 + 64<<10
 type RecordReader struct {
 	r    io.Reader
 	most int
+	mark [4]byte
 	room func(p []byte, n int) []byte // returns p with room for some of n octets more
 }
 
@@ -72,14 +73,13 @@ func room(p []byte, n int) []byte {
 func (r *RecordReader) Next(p []byte) ([]byte, error) {
 	left, empty := r.most, 0
 	for first := true; ; first = false {
-		var mark [4]byte
-		if _, err := io.ReadFull(r.r, mark[:]); err != nil {
+		if _, err := io.ReadFull(r.r, r.mark[:]); err != nil {
 			if !first {
 				err = unexpected(err)
 			}
 			return p, err
 		}
-		word := binary.BigEndian.Uint32(mark[:])
+		word := binary.BigEndian.Uint32(r.mark[:])
 		n := int(word & maxFragment)
 		if n > left {
 			return p, ErrRecordLong

@@ -147,12 +147,7 @@ func (s *Server) Serve(ctx context.Context, x *Exchange, reply *xdr.Encoder) err
 // accept reads the header of a call and returns what it asks for, or what is to be
 // replied: RFC 5531 §9, in the order of its statuses.
 func (s *Server) accept(in *incoming) (Procedure, error) {
-	var version *VersionError
-	switch err := in.Header.Decode(in.Args); {
-	case err == nil:
-	case errors.As(err, &version):
-		return Procedure{}, &RejectedError{Stat: RPCMismatch, Low: Version, High: Version}
-	default:
+	if err := in.Header.Decode(in.Args); err != nil {
 		return Procedure{}, malformed(err)
 	}
 	p := (*s.programs.Load())[in.Header.Program]
@@ -173,9 +168,11 @@ const (
 
 // malformed returns what is replied to a call whose header can't be read.
 func malformed(err error) error {
-	var where *xdr.Error
-	switch {
-	case !errors.As(err, &where) || where.At < atVersion: // no call, as far as anybody can tell
+	if _, ok := errors.AsType[*VersionError](err); ok {
+		return &RejectedError{Stat: RPCMismatch, Low: Version, High: Version}
+	}
+	switch where, ok := errors.AsType[*xdr.Error](err); {
+	case !ok || where.At < atVersion: // no call, as far as anybody can tell
 		return ErrNoReply
 	case where.At >= atCredential:
 		return &RejectedError{Stat: AuthError, Auth: AuthBadCred}
@@ -236,19 +233,25 @@ func (s *Server) carryOut(ctx context.Context, proc Procedure, in *incoming) err
 	}
 	args := in.Args
 	err := s.run(ctx, proc.Handle, in)
-	var accepted *AcceptedError
-	var rejected *RejectedError
 	switch {
 	case args.Err() != nil, err == nil && args.End() != nil:
 		err = &AcceptedError{Stat: GarbageArguments}
 	case err == nil:
 		return nil
-	case errors.As(err, &accepted) && accepted.Stat != Success, errors.As(err, &rejected), errors.Is(err, ErrNoReply):
-	default:
+	case !repliable(err):
 		s.log.Warn("a call has failed", "procedure", proc.Name, "program", in.Header.Program, "peer", in.Exchange.Remote, "error", err)
 		err = &AcceptedError{Stat: SystemError}
 	}
 	return s.refuse(in, err)
+}
+
+// repliable reports whether a handler's error is for the caller.
+func repliable(err error) bool {
+	if accepted, ok := errors.AsType[*AcceptedError](err); ok {
+		return accepted.Stat != Success
+	}
+	_, ok := errors.AsType[*RejectedError](err)
+	return ok || errors.Is(err, ErrNoReply)
 }
 
 // A panicError is a handler's panic.

@@ -61,13 +61,13 @@ func (e *AcceptedError) encode(x *xdr.Encoder) {
 // decodeAccepted returns nil for Success. Other statuses than those of RFC 5531 are
 // void.
 func decodeAccepted(d *xdr.Decoder) error {
-	e := &AcceptedError{Stat: AcceptStat(d.Uint32())}
-	switch e.Stat {
-	case Success:
+	stat := AcceptStat(d.Uint32())
+	if stat == Success {
 		return nil
-	case ProgramMismatch:
+	}
+	e := &AcceptedError{Stat: stat}
+	if stat == ProgramMismatch {
 		e.Low, e.High = d.Uint32(), d.Uint32()
-	default:
 	}
 	return e
 }
