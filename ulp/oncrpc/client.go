@@ -46,7 +46,7 @@ type Invocation struct {
 
 	// Args writes the arguments; nil if there are none. Memory of its bulks is in use
 	// until Call returns.
-	Args func(*xdr.Encoder) error
+	Args func(*xdr.Encoder)
 
 	// Results reads the results; nil if there are none. All that it keeps it must copy,
 	// but what lies in Sinks.
@@ -97,7 +97,7 @@ const headMost = 24
 
 // Call makes a call and returns once its results have been read, or it has failed. It
 // returns an *AcceptedError or a *RejectedError if the server has not carried it out, the
-// context's error if that ends, ErrClosed, or an error of the arguments or the results.
+// context's error if that ends, ErrClosed, or an error of the results.
 // After an error that is not the server's nobody knows whether the call was carried out.
 //
 // If the connection is lost, the call is sent again on the next one, with its XID, by
@@ -115,9 +115,7 @@ func (c *Client) Call(ctx context.Context, v *Invocation) error {
 		return err
 	}
 	if v.Args != nil {
-		if err := v.Args(&b.enc); err != nil {
-			return fmt.Errorf("oncrpc: the arguments: %w", err)
-		}
+		v.Args(&b.enc)
 	}
 	b.req = Request{
 		XID:       xid,

@@ -121,7 +121,7 @@ func call(procedure uint32) *oncrpc.Invocation {
 // echo calls procEcho.
 func echo(ctx context.Context, c *oncrpc.Client, data string) (string, error) {
 	v := call(procEcho)
-	v.Args = func(e *xdr.Encoder) error { e.Bulk([]byte(data)); return nil }
+	v.Args = func(e *xdr.Encoder) { e.Bulk([]byte(data)) }
 	v.ResultsMost = len(data) + 8
 	var got string
 	v.Results = func(d *xdr.Decoder) error { got = string(d.Bulk(most)); return d.Err() }
