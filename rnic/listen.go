@@ -88,6 +88,14 @@ func (l *Listener) Addr() net.Addr {
 	return l.net.Addr()
 }
 
+// Device returns the device that the listener belongs to.
+func (l *Listener) Device() *Device {
+	if !l.made() {
+		return nil
+	}
+	return l.dev
+}
+
 func (l *Listener) fail(op string, err error) error {
 	return &OpError{Op: op, Object: "listener " + l.Addr().String(), Err: err}
 }

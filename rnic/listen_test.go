@@ -216,6 +216,9 @@ func TestAcceptEndsWithItsContext(t *testing.T) {
 		s := w.side()
 		l := w.listen(s)
 		defer l.Close()
+		if l.Device() != s.Device {
+			w.Errorf("the listener says that it is of %p, not %p", l.Device(), s.Device)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if _, err := l.Accept(ctx); !errors.Is(err, context.DeadlineExceeded) {
