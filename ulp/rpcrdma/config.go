@@ -1,0 +1,176 @@
+package rpcrdma
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"urnic/rnic"
+	"urnic/ulp/oncrpc"
+)
+
+// Defaults of a Config.
+const (
+	DefaultCredits  = 64
+	DefaultReceive  = 4096    // octets of a receive buffer, and of the longest Send
+	DefaultMessage  = 4 << 20 // octets of a message, bulk data and all
+	DefaultSegment  = 4 << 20 // octets of a segment
+	DefaultPatience = 5 * time.Second
+)
+
+const (
+	maxCredits      = 4096
+	maxMessage      = 1 << 30
+	defaultConns    = 1024
+	defaultIdle     = 16 << 20
+	defaultPerConn  = 64 << 20
+	defaultInFlight = 1 << 30
+)
+
+// A Config says how connections work. The zero Config is ready for use.
+type Config struct {
+	// Credits is how many calls may be in flight on a connection, in the forward
+	// direction: a requester asks for so many, a responder grants so many (RFC 8166
+	// §3.3.1). Both can change it while connections live. 0 stands for DefaultCredits.
+	Credits int
+
+	// ReverseCredits is the same for the reverse direction (RFC 8167 §4.1). 0 stands
+	// for none, unless there is a Reverse; then for a quarter of Credits.
+	ReverseCredits int
+
+	// Reverse, if not nil, carries out the calls that the other side of a dialled
+	// connection makes (RFC 8167). Chunks are not supported there.
+	Reverse oncrpc.Service
+
+	// Send and Receive are how long a Send may be that this side makes, and that it
+	// can receive, in octets: multiples of 1,024 up to MaxInline. The two sides tell
+	// each other, and the inline thresholds are the smaller ones (RFC 8797 §4.2). 0
+	// stands for DefaultReceive.
+	Send, Receive int
+
+	// NoPrivate does not tell the other side anything: it then uses thresholds of 1,024
+	// octets (RFC 8166 §3.3.3).
+	NoPrivate bool
+
+	// NoInvalidate does not announce that this side knows remote invalidation, which
+	// then is not used (RFC 8797 §4.1).
+	NoInvalidate bool
+
+	// Registration is how a requester opens memory.
+	Registration Registration
+
+	// MaxSegment is how long a segment may be, in octets: a longer chunk has several. 0
+	// stands for DefaultSegment.
+	MaxSegment int
+
+	// Roundup makes a requester send what fills bulk data up along with it: no
+	// responder needs that (RFC 8166 §3.4.5.2).
+	Roundup bool
+
+	// MaxMessage is how long a message of a peer may be, bulk data and all, in octets.
+	// A call whose Read chunks are longer is refused. 0 stands for DefaultMessage.
+	MaxMessage int
+
+	// MaxPulled is how many octets of Read chunks a responder holds at a time, of all
+	// calls of a connection: further calls wait. 0 stands for 64 MiB. A Server holds
+	// no more than MaxPulledAll for all its connections; 0 stands for 1 GiB. Neither is
+	// less than MaxMessage.
+	MaxPulled, MaxPulledAll int
+
+	// MaxIdle is how many octets of registered memory a connection keeps for later
+	// use. 0 stands for 16 MiB, and a negative number for none.
+	MaxIdle int
+
+	// Limits bounds what is taken of a header.
+	Limits Limits
+
+	// MaxConnections is how many connections a Server has at a time; further ones are
+	// rejected. 0 stands for 1,024.
+	MaxConnections int
+
+	// Patience is how long the other side may take to let go of memory, when a call is
+	// canceled, and to end a connection, before that is reset. 0 stands for
+	// DefaultPatience.
+	Patience time.Duration
+
+	// Conn is what connections are set up with. Its private data are sent behind those
+	// of RFC 8797.
+	Conn rnic.ConnParam
+
+	// Connected, if not nil, is called for each connection that a Server has accepted,
+	// before it serves the first call. The Peer makes calls in the reverse direction.
+	Connected func(p *Peer)
+
+	// Context, if not nil, returns the context of a call that a Server carries out,
+	// made of that of its connection.
+	Context func(ctx context.Context, x *oncrpc.Exchange) context.Context
+
+	Logger *slog.Logger // nil stands for silence
+}
+
+// withDefaults returns the Config with zeros replaced, or says what can't be carried out.
+func (c Config) withDefaults() (Config, error) {
+	zero := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	zero(&c.Credits, DefaultCredits)
+	if c.Reverse != nil {
+		zero(&c.ReverseCredits, max(1, c.Credits/4))
+	}
+	zero(&c.Send, DefaultReceive)
+	zero(&c.Receive, DefaultReceive)
+	zero(&c.MaxSegment, DefaultSegment)
+	zero(&c.MaxMessage, DefaultMessage)
+	zero(&c.MaxPulled, defaultPerConn)
+	zero(&c.MaxPulledAll, defaultInFlight)
+	zero(&c.MaxIdle, defaultIdle)
+	zero(&c.MaxConnections, defaultConns)
+	if c.Patience == 0 {
+		c.Patience = DefaultPatience
+	}
+	c.Limits = c.Limits.orDefaults()
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, r := range []struct {
+		name          string
+		v, low, most_ int
+	}{
+		{"Credits", c.Credits, 1, maxCredits},
+		{"ReverseCredits", c.ReverseCredits, 0, maxCredits},
+		{"Send", c.Send, DefaultInline, MaxInline},
+		{"Receive", c.Receive, DefaultInline, MaxInline},
+		{"MaxSegment", c.MaxSegment, 1, maxMessage},
+		{"MaxMessage", c.MaxMessage, 1, maxMessage},
+		{"MaxPulled", c.MaxPulled, c.MaxMessage, 1<<31 - 1},
+		{"MaxPulledAll", c.MaxPulledAll, c.MaxMessage, 1<<31 - 1},
+		{"MaxConnections", c.MaxConnections, 1, 1 << 20},
+		{"Limits.ReadSegments", c.Limits.ReadSegments, 1, 1 << 12},
+		{"Limits.WriteChunks", c.Limits.WriteChunks, 1, 1 << 12},
+		{"Limits.Segments", c.Limits.Segments, 1, 1 << 12},
+		{"Registration", int(c.Registration), 0, int(RegisterPool)},
+	} {
+		if r.v < r.low || r.v > r.most_ {
+			return c, fmt.Errorf("rpcrdma: Config.%s is %d: it can be %d to %d", r.name, r.v, r.low, r.most_)
+		}
+	}
+	if c.Send%1024 != 0 || c.Receive%1024 != 0 {
+		return c, fmt.Errorf("rpcrdma: Config.Send and Receive are %d and %d: they are multiples of 1024 (RFC 8797 §4.2)", c.Send, c.Receive)
+	}
+	if c.Patience < 0 {
+		return c, fmt.Errorf("rpcrdma: Config.Patience is %v: it can't be negative", c.Patience)
+	}
+	return c, nil
+}
+
+// private returns what this side says of itself, and the program's private data.
+func (c *Config) private() []byte {
+	if c.NoPrivate {
+		return c.Conn.PrivateData
+	}
+	p := Private{Invalidate: !c.NoInvalidate, Send: c.Send, Receive: c.Receive}.Append(nil)
+	return append(p, c.Conn.PrivateData...)
+}

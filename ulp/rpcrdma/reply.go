@@ -1,0 +1,201 @@
+package rpcrdma
+
+import (
+	"fmt"
+
+	"urnic/rnic"
+	"urnic/ulp/oncrpc/xdr"
+)
+
+// answer sends the reply: bulk data goes into the Write chunks that there are for it, and
+// what is too long for a Send into the Reply chunk (RFC 8166 §3.5.3).
+func (in *incoming) answer() {
+	e := in.r.e
+	if err := in.compose(); err != nil {
+		in.reset()
+		in.refuse(err)
+		return
+	}
+	n := in.out.Len()
+	if in.out.Proc == Msg {
+		n += in.inline()
+	}
+	p, b, err := e.room(in.scratch, n)
+	if err != nil {
+		e.fail(err) // "the Responder MUST close the connection to signal [...] that a reply was lost" (RFC 8166 §4.5.4)
+		in.r.finish()
+		in.recycle()
+		return
+	}
+	in.out.Credits = in.r.finish()
+	p = in.out.Append(p)
+	if in.out.Proc == Msg {
+		p = in.reply.Reduced(p, func(i int, _ xdr.Bulk) bool { return in.placed(i) })
+	}
+	if b == nil {
+		in.scratch = p
+	}
+	wr := e.message(p, b)
+	if wr.Invalidate = in.tag(); wr.Invalidate != 0 {
+		wr.Op = rnic.OpSendInvalidate
+	}
+	if len(in.wrs) == 0 { // nothing of the call is sent but the message
+		_ = e.send(wr)
+		in.recycle()
+		return
+	}
+	if wr.ID != 0 {
+		e.told(wr.ID)
+		in.blocks = append(in.blocks, b)
+	}
+	in.places = len(in.wrs) + 1
+	if err := e.sq.take(e.ctx, in.places); err != nil {
+		in.places = 0
+		in.abandon()
+		return
+	}
+	wr.ID, wr.Flags = e.op(in), wr.Flags&^rnic.FlagUnsignaled
+	in.wrs = append(in.wrs, wr)
+	if e.send(in.wrs...) != nil {
+		in.abandon()
+	}
+}
+
+// abandon forgets a call whose reply can't be sent any more, as the connection ends. Its
+// memory is registered for the connection until that is over.
+func (in *incoming) abandon() {
+	in.blocks = in.blocks[:0]
+	in.recycle()
+}
+
+// reset forgets what has been composed.
+func (in *incoming) reset() {
+	clear(in.wrs)
+	in.wrs, in.sges = in.wrs[:0], in.sges[:0]
+}
+
+// placed reports whether a bulk of the reply goes into a Write chunk: each chunk takes
+// one, in order, but an empty one, whose result is sent in the stream (RFC 8166
+// §4.3.2.1, §4.3.2.3).
+func (in *incoming) placed(i int) bool { return i < len(in.hdr.Write) && len(in.hdr.Write[i]) > 0 }
+
+// inline returns how long the reply's stream is without what goes into Write chunks.
+func (in *incoming) inline() int {
+	n := in.reply.Len()
+	for i, b := range in.reply.Bulks() {
+		if in.placed(i) {
+			n -= padded(len(b.Data))
+		}
+	}
+	return n
+}
+
+// compose makes the header of the reply, and the RDMA Writes in front of it.
+func (in *incoming) compose() error {
+	h, out := &in.hdr, &in.out
+	*out = Header{XID: h.XID, Version: Version, Proc: Msg, Write: h.Write, Reply: h.Reply, HasReply: h.HasReply}
+	bulks := in.reply.Bulks()
+	for i, chunk := range h.Write {
+		var data []byte
+		if i < len(bulks) && len(chunk) > 0 {
+			data = bulks[i].Data
+		}
+		if err := in.fill(chunk, data); err != nil {
+			return err
+		}
+	}
+	stream := in.inline()
+	if out.Len()+stream <= in.r.e.most {
+		return in.fill(h.Reply, nil) // "The Responder MAY return the RPC Reply message as a Short message" (RFC 8166 §4.3.3)
+	}
+	if !h.HasReply {
+		return in.chunkError("4.5.3", fmt.Errorf("%w: a stream of %d octets, and no Reply chunk", ErrNoRoom, stream))
+	}
+	if out.Proc = NoMsg; out.Len() > in.r.e.most {
+		return in.chunkError("4.5.3", fmt.Errorf("%w: a header of %d octets", ErrNoRoom, out.Len()))
+	}
+	return in.long(stream)
+}
+
+// fill writes data to a chunk, from its beginning, and makes its lengths say so (RFC 8166
+// §3.4.6). What fills it up in the stream is not written (§3.4.6.2).
+func (in *incoming) fill(chunk []Segment, data []byte) error {
+	if err := in.fits(chunk, len(data)); err != nil {
+		return err
+	}
+	if len(data) == 0 {
+		for i := range chunk {
+			chunk[i].Length = 0
+		}
+		return nil
+	}
+	b, off, err := in.registered(data)
+	if err != nil {
+		return err
+	}
+	for i := range chunk {
+		s := &chunk[i]
+		n := min(len(data), int(s.Length))
+		if s.Length = uint32(n); n > 0 {
+			in.sges = append(in.sges, b.sge(off, n))
+			in.write(s, in.sges[len(in.sges)-1:])
+		}
+		data, off = data[n:], off+n
+	}
+	return nil
+}
+
+// fits refuses data that are longer than a chunk.
+func (in *incoming) fits(chunk []Segment, n int) error {
+	room := 0
+	for i := range chunk {
+		room = min(room+int(min(chunk[i].Length, maxMessage)), maxMessage)
+	}
+	if n > room {
+		return in.chunkError("4.5.3", fmt.Errorf("%w: %d octets into a chunk of %d", ErrNoRoom, n, room))
+	}
+	return nil
+}
+
+// write appends the RDMA Write of a segment.
+func (in *incoming) write(s *Segment, sgl []rnic.SGE) {
+	in.wrs = append(in.wrs, rnic.SendWR{
+		Op: rnic.OpWrite, Flags: rnic.FlagUnsignaled, SGL: sgl, Remote: rnic.Remote{STag: s.Handle, TO: s.Offset},
+	})
+}
+
+// long writes the stream, without what goes into Write chunks, to the Reply chunk. Bulk
+// data that is in it is copied: it is none of the call's data placement.
+func (in *incoming) long(stream int) error {
+	if err := in.fits(in.hdr.Reply, stream); err != nil {
+		return err
+	}
+	b, err := in.r.e.mem.get(stream)
+	if err != nil {
+		in.r.e.fail(err)
+		return err
+	}
+	in.blocks = append(in.blocks, b)
+	return in.fill(in.hdr.Reply, in.reply.Reduced(b.mem[:0], func(i int, _ xdr.Bulk) bool { return in.placed(i) }))
+}
+
+// registered returns where data lies in registered memory: in what Exchange.Buffer has
+// returned, or what the call has come in; other memory is registered until the
+// reply is sent.
+func (in *incoming) registered(data []byte) (*block, int, error) {
+	for _, b := range in.blocks {
+		if off := b.offset(data); off >= 0 {
+			return b, off, nil
+		}
+	}
+	if off := in.buffer.offset(data); off >= 0 {
+		return &in.buffer.block, off, nil
+	}
+	mr, err := in.r.e.pd.Register(data, 0)
+	if err != nil {
+		in.r.e.fail(err)
+		return nil, 0, err
+	}
+	in.adhoc = append(in.adhoc, mr)
+	return &block{mem: data, mr: mr}, 0, nil
+}

@@ -1,0 +1,332 @@
+package rpcrdma
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"urnic/rnic"
+	"urnic/stag"
+	"urnic/ulp/oncrpc"
+	"urnic/ulp/oncrpc/xdr"
+)
+
+// A responder carries out the calls that come over a connection.
+type responder struct {
+	e       *endpoint
+	service oncrpc.Service
+	chunks  bool    // it uses the requester's memory: not in the reverse direction
+	pulled  share   // octets of Read chunks, of this connection
+	all     *share  // the same, of all connections of a Server
+	blamed  *blamed // calls that have ended connections, of a Server
+	ctx     context.Context
+
+	mu      sync.Mutex
+	granted int           // what the next reply grants
+	posted  int           // what the requester may have been granted: receives that are posted, and calls in flight
+	running int           // calls in flight, for the requester
+	busy    int           // calls whose reply is not posted yet
+	drained chan struct{} // closed when there are none; no further calls are taken then
+	free    []*incoming
+}
+
+func newResponder(e *endpoint, s oncrpc.Service, credits int, chunks bool) *responder {
+	r := &responder{e: e, service: s, chunks: chunks, granted: credits, posted: credits, ctx: e.ctx}
+	r.pulled.limit = e.cfg.MaxPulled
+	return r
+}
+
+// An incoming is a call that is being carried out.
+type incoming struct {
+	r      *responder
+	hdr    Header
+	buffer *receiver // that it has come in
+	stream []byte    // without what was moved
+
+	chunks []readChunk
+	weight int        // octets of Read chunks, which are accounted for
+	pulled chan error // gets a value when they are here
+	blocks []*block   // memory that goes back after the reply
+	adhoc  []*rnic.MR // memory that was registered for the reply
+	moved  []xdr.Moved
+
+	x     oncrpc.Exchange
+	call  oncrpc.Message
+	reply xdr.Encoder
+
+	wrs     []rnic.SendWR
+	sges    []rnic.SGE
+	scratch []byte
+	out     Header
+	places  int // of the send queue
+}
+
+// called takes a call: b is the receive that it has come in.
+func (r *responder) called(b *receiver, h *Header, stream []byte, err error) {
+	e := r.e
+	if err == nil && h.Proc == Error { // "A Responder MUST silently discard RDMA_ERROR procedures" (RFC 8166 §4.2.4)
+		e.stats.discarded.Add(1)
+		e.recv.put(b)
+		e.repost()
+		return
+	}
+	in, ok := r.begin()
+	if !ok {
+		e.fail(ErrCredits)
+		return
+	}
+	if in == nil {
+		e.recv.put(b)
+		return
+	}
+	in.buffer = b
+	in.hdr, *h = *h, in.hdr // the memory of its lists stays with it
+	in.stream = stream
+	if err == nil {
+		err = in.check()
+	}
+	if err != nil {
+		e.recv.put(b)
+		in.buffer = nil
+		in.refuse(err)
+		return
+	}
+	e.users.Add(1) // nobody waits for them yet
+	if in.weight == 0 {
+		go in.run()
+	} else {
+		go in.pullAndRun()
+	}
+}
+
+// begin counts a call in. It returns false if there are more than the requester has been
+// granted, and nil if no further ones are taken, as the connection is being closed.
+func (r *responder) begin() (*incoming, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.drained != nil:
+		return nil, true
+	case r.running == r.posted:
+		return nil, false
+	}
+	r.running++
+	r.busy++
+	if n := len(r.free); n > 0 {
+		in := r.free[n-1]
+		r.free = r.free[:n-1]
+		return in, true
+	}
+	in := &incoming{r: r, pulled: make(chan error, 1)}
+	in.x.Buffer = in.get
+	return in, true
+}
+
+// finish counts a call out, before its reply is sent, and provides for the next one:
+// "an increase in receive resources is effected before the next RPC Reply message is
+// sent" (RFC 8166 §3.3.1). It returns how many calls the reply grants.
+func (r *responder) finish() uint32 {
+	r.mu.Lock()
+	r.running--
+	more := 1
+	if r.posted > r.granted { // the requester learns by this reply that there is one less
+		r.posted--
+		more = 0
+	}
+	for r.posted < r.granted {
+		r.posted++
+		more++
+	}
+	granted := r.granted
+	r.mu.Unlock()
+	for range more {
+		r.e.repost()
+	}
+	return uint32(granted)
+}
+
+// recycle forgets a call whose reply has been sent.
+func (in *incoming) recycle() {
+	e, r := in.r.e, in.r
+	for i, b := range in.blocks {
+		e.mem.put(b)
+		in.blocks[i] = nil
+	}
+	for i, mr := range in.adhoc {
+		if err := mr.Close(); err != nil {
+			e.fail(err)
+		}
+		in.adhoc[i] = nil
+	}
+	if in.buffer != nil {
+		e.recv.put(in.buffer)
+	}
+	if in.weight > 0 {
+		r.pulled.give(in.weight)
+		if r.all != nil {
+			r.all.give(in.weight)
+		}
+	}
+	if in.places > 0 {
+		e.sq.give(in.places)
+	}
+	in.reply.Reset()
+	clear(in.moved)
+	clear(in.wrs)
+	in.buffer, in.stream, in.weight, in.places, in.call = nil, nil, 0, 0, oncrpc.Message{}
+	in.chunks, in.blocks, in.adhoc, in.moved, in.wrs, in.sges = in.chunks[:0], in.blocks[:0], in.adhoc[:0], in.moved[:0], in.wrs[:0], in.sges[:0]
+	r.mu.Lock()
+	if r.busy--; r.busy == 0 && r.drained != nil {
+		close(r.drained)
+	}
+	if len(r.free) < r.granted {
+		r.free = append(r.free, in)
+	}
+	r.mu.Unlock()
+}
+
+// get returns memory for bulk data of the reply, from which it can be sent.
+func (in *incoming) get(n int) []byte {
+	if n <= 0 {
+		return nil
+	}
+	b, err := in.r.e.mem.get(n)
+	if err != nil {
+		return make([]byte, n) // it is registered when it is sent, or the connection has ended
+	}
+	in.blocks = append(in.blocks, b)
+	return b.mem[:n:n]
+}
+
+// run carries a call out whose arguments are all here.
+func (in *incoming) run() {
+	r, e := in.r, in.r.e
+	defer e.users.Done()
+	e.stats.served.Add(1)
+	in.call = oncrpc.Message{Stream: in.stream, Moved: in.moved}
+	in.x = oncrpc.Exchange{
+		Call: &in.call, Netid: e.netid, Local: e.local, Remote: e.remote, Buffer: in.x.Buffer,
+	}
+	ctx := r.ctx
+	if e.cfg.Context != nil {
+		ctx = e.cfg.Context(ctx, &in.x)
+	}
+	switch err := r.service.Serve(ctx, &in.x, &in.reply); {
+	case errors.Is(err, oncrpc.ErrNoReply):
+		r.finish()
+		in.recycle()
+	case err != nil:
+		e.fail(fmt.Errorf("rpcrdma: the service ends the connection: %w", err))
+		r.finish()
+		in.recycle()
+	default:
+		in.answer()
+	}
+}
+
+// refuse answers a call with an RDMA_ERROR, or not at all (RFC 8166 §4.5).
+func (in *incoming) refuse(err error) {
+	r, e := in.r, in.r.e
+	var bad *HeaderError
+	granted := r.finish()
+	if !errors.As(err, &bad) || bad.Code == 0 {
+		e.stats.discarded.Add(1)
+		in.recycle()
+		return
+	}
+	e.stats.refused.Add(1)
+	e.log.Debug("a call is refused", "peer", e.remote, "error", err)
+	in.out = Header{XID: bad.XID, Version: bad.Version, Credits: granted, Proc: Error, Err: bad.Code, Low: Version, High: Version}
+	in.scratch = in.out.Append(in.scratch[:0])
+	_ = e.send(e.message(in.scratch, nil))
+	in.recycle()
+}
+
+// chunkError returns the error that refuses a call for its chunks.
+func (in *incoming) chunkError(clause string, err error) error {
+	return &HeaderError{XID: in.hdr.XID, Version: Version, Code: ErrChunk, Clause: clause, Err: err}
+}
+
+// What can be wrong with the chunks of a call.
+var (
+	ErrReverse  = errors.New("there are no chunks in the reverse direction")
+	ErrNoCall   = errors.New("there is no Read chunk at position zero that holds the call")
+	ErrTwoCalls = errors.New("both the message and a Read chunk at position zero hold the call")
+	ErrMixedXID = errors.New("the header has another XID than the stream")
+	ErrNotCall  = errors.New("it is no call")
+	ErrOrder    = errors.New("some Read chunks overlap, or are not in the order of their positions")
+	ErrBeyond   = errors.New("the position of a Read chunk is beyond the end of the stream")
+	ErrHuge     = errors.New("its Read chunks are longer than allowed")
+	ErrNoReads  = errors.New("the connection was set up without RDMA Read")
+	ErrNoRoom   = errors.New("the reply does not fit into what the call has provided")
+	ErrBlamed   = errors.New("an earlier try of the call has ended the connection")
+)
+
+// check refuses a call that can't be carried out.
+func (in *incoming) check() error {
+	r, h := in.r, &in.hdr
+	if !r.chunks && (len(h.Read) > 0 || len(h.Write) > 0 || h.HasReply || h.Proc == NoMsg) {
+		return in.chunkErrorIn("RFC 8167 §5.3", ErrReverse)
+	}
+	if r.blamed != nil && r.blamed.take(r.e.remote, h.XID) {
+		return in.chunkError("4.5.3", ErrBlamed)
+	}
+	if err := in.group(); err != nil {
+		return err
+	}
+	if h.Proc == Msg {
+		return in.checkCall(in.stream)
+	}
+	return nil
+}
+
+// chunkErrorIn is chunkError for a clause of another document.
+func (in *incoming) chunkErrorIn(clause string, err error) error {
+	return in.chunkError("4.5.2", fmt.Errorf("%w (%s)", err, clause))
+}
+
+// checkCall refuses a stream that is not the header's call.
+func (in *incoming) checkCall(stream []byte) error {
+	switch {
+	case len(stream) < 8:
+		return in.chunkError("4.5.2", ErrShort)
+	case binary.BigEndian.Uint32(stream) != in.hdr.XID: // RFC 8166 §4.2.1
+		return in.chunkError("4.5.2", ErrMixedXID)
+	case oncrpc.MessageType(binary.BigEndian.Uint32(stream[4:])) != oncrpc.TypeCall:
+		return in.chunkError("4.5.2", ErrNotCall)
+	}
+	return nil
+}
+
+// lost ends what waits, as the connection has ended.
+func (r *responder) lost(err error) { r.pulled.close(err) }
+
+// blame notes that a call has ended the connection by its chunks.
+func (r *responder) blame(in *incoming) {
+	if r.blamed != nil {
+		r.blamed.add(r.e.remote, in.hdr.XID)
+	}
+}
+
+// tag returns an STag of the call that the reply may invalidate, or 0: any that is
+// "associated only with the Transaction ID" (RFC 8797 §4.1).
+func (in *incoming) tag() stag.STag {
+	if !in.r.e.invalidate || !in.r.chunks {
+		return 0
+	}
+	h := &in.hdr
+	for _, c := range h.Write {
+		if len(c) > 0 {
+			return c[0].Handle
+		}
+	}
+	if len(h.Read) > 0 {
+		return h.Read[0].Handle
+	}
+	if len(h.Reply) > 0 {
+		return h.Reply[0].Handle
+	}
+	return 0
+}
