@@ -27,5 +27,6 @@ var (
 	ErrNotSupported = errors.New("the filesystem can't do that")
 	ErrBadCookie    = errors.New("no such place in the directory")
 	ErrIO           = errors.New("input or output failed")
+	ErrClosed       = fmt.Errorf("the filesystem is no longer served: %w", fs.ErrClosed)
 	ErrNoDevice     = errors.New("no such device")
 )

@@ -77,6 +77,8 @@ type Features struct {
 	HardLinks   bool
 	Symlinks    bool
 	SetTime     bool
+	SetMode     bool
+	SetOwner    bool // files can be given to any user and group
 	FoldsCase   bool // takes names for the same that differ in case
 }
 
@@ -84,53 +86,74 @@ type Features struct {
 // goroutines at once. It checks no permissions: who serves it does.
 //
 // Names are single components: not empty, not "." or "..", without '/' and NUL. An FS
-// refuses others with ErrInvalid all the same, follows no symbolic link, and reaches
-// nothing outside of its tree.
+// refuses others with ErrInvalid all the same (see [CheckName]), and those longer than
+// Features says with ErrNameTooLong. It follows no symbolic link, and reaches nothing
+// outside of its tree.
 //
 // Errors wrap one of this package's Err values. Those that have a NotExist or the like in
-// package io/fs wrap that too.
+// package io/fs wrap that too. What is changed fails with ErrReadOnly if Features says
+// that nothing can be. What is called with a context that is over may return its error.
 type FS interface {
 	Features() Features
+	// Root returns the handle of the tree's root. It works after Close too.
 	Root() Handle
 
 	// GetAttr returns ErrStale for a handle that names nothing (any more), here and
 	// everywhere.
 	GetAttr(ctx context.Context, h Handle) (Attr, error)
-	// SetAttr changes all that is asked for or, as far as it can, nothing.
+	// SetAttr changes all that is asked for or, as far as it can, nothing. The size of
+	// anything but a regular file can't be set: ErrInvalid.
 	SetAttr(ctx context.Context, h Handle, s SetAttr) (Attr, error)
 	// Lookup finds a name in a directory; ".." is allowed here, and that of the root is
-	// the root.
+	// the root. A dir that is none is ErrNotDirectory, here and everywhere.
 	Lookup(ctx context.Context, dir Handle, name string) (Handle, Attr, error)
+	// ReadLink returns the target of a symbolic link, and ErrInvalid for other files.
 	ReadLink(ctx context.Context, h Handle) (string, error)
 
 	// Read fills p from offset off on. It returns less only at the end of the file,
-	// and end if nothing is behind what it has read.
+	// and end if nothing is behind what it has read. Only regular files can be read,
+	// written and committed: others are ErrInvalid.
 	Read(ctx context.Context, h Handle, p []byte, off uint64) (n int, end bool, err error)
 	// Write writes all of p at offset off. If sync is set, the data and all that is
-	// needed to find it again is on stable storage when it returns.
+	// needed to find it again is on stable storage when it returns. What would lie
+	// beyond Features.MaxFileSize is ErrTooBig. After another error, some of p may have
+	// been written.
 	Write(ctx context.Context, h Handle, p []byte, off uint64, sync bool) error
-	// Commit brings what was written to stable storage.
+	// Commit brings what was written to stable storage: n octets from off on, or, if n
+	// is 0, all from off on.
 	Commit(ctx context.Context, h Handle, off, n uint64) error
 
-	// Create makes a regular file, and fails with ErrExist if the name is taken.
+	// Create makes a regular file, and fails with ErrExist if the name is taken. What s
+	// leaves out, the FS chooses: here and in the next three, that is mode 0644 or, of a
+	// directory, 0755, and an owner of its own. The new name is on stable storage when
+	// it returns, as are all changes of names below. That the modes of symbolic links
+	// can be set is not promised.
 	Create(ctx context.Context, dir Handle, name string, s SetAttr) (Handle, Attr, error)
 	Mkdir(ctx context.Context, dir Handle, name string, s SetAttr) (Handle, Attr, error)
 	Symlink(ctx context.Context, dir Handle, name, target string, s SetAttr) (Handle, Attr, error)
-	// Mknod makes a device, a socket or a FIFO.
+	// Mknod makes a device, a socket or a FIFO. Other types are ErrInvalid.
 	Mknod(ctx context.Context, dir Handle, name string, t Type, major, minor uint32, s SetAttr) (Handle, Attr, error)
-	// Remove removes a name of anything but a directory, Rmdir an empty directory.
+	// Remove removes a name of anything but a directory (ErrIsDirectory), Rmdir an empty
+	// directory (ErrNotEmpty, ErrNotDirectory). With its last name, a file is gone.
 	Remove(ctx context.Context, dir Handle, name string) error
 	Rmdir(ctx context.Context, dir Handle, name string) error
-	// Rename replaces what has the new name, if that is allowed (RFC 1813 §3.3.14).
+	// Rename gives a file another name, in one step, and replaces what has the new name
+	// if both are directories and that is empty, or neither is one: otherwise it returns
+	// ErrExist (RFC 1813 §3.3.14). If both names are the same file's, it does nothing. A
+	// directory can't come to lie within itself: ErrInvalid.
 	Rename(ctx context.Context, from Handle, name string, to Handle, newName string) error
+	// Link gives a file one more name. Directories can have none: ErrInvalid.
 	Link(ctx context.Context, h Handle, dir Handle, name string) (Attr, error)
 
 	// ReadDir lists entries behind that with the cookie, 0 for the first, as long as
 	// add takes them; "." and ".." are not among them. Handle and Attr are filled in
 	// only if plus is set. Names that stay in the directory while it is listed are
-	// listed once, whatever else is added or removed.
+	// listed once, whatever else is added or removed. end says that nothing is behind
+	// what add took. add may call the FS. A cookie that no listing can have given is
+	// ErrBadCookie, as far as the FS can tell.
 	ReadDir(ctx context.Context, dir Handle, cookie uint64, plus bool, add func(Entry) bool) (end bool, err error)
 
 	Stat(ctx context.Context, h Handle) (Stat, error)
+	// Close releases all that the FS holds. Later calls fail with ErrClosed.
 	Close() error
 }

@@ -1,0 +1,220 @@
+package memfs
+
+import (
+	"context"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"urnic/ulp/nfs/vfs"
+)
+
+const (
+	pageSize  = 64 << 10
+	pageShift = 16
+	// smallest is how many octets a page of a small file holds. It doubles as the file
+	// grows.
+	smallest = 512
+	// batch is how many pages are looked up at once.
+	batch = 16
+)
+
+// A file is the content of a regular file. Octets of pages behind the file's size are
+// always zero, so that nothing has to be cleared when it grows.
+type file struct {
+	// io is shared by who reads and writes, and held alone by who shortens or frees the
+	// file.
+	io    sync.RWMutex
+	freed bool
+	used  atomic.Int64
+	pages map[uint64]*page // guarded by the node's mu
+}
+
+// A page is up to pageSize octets of a file. What data is too short for is zero.
+type page struct {
+	mu   sync.RWMutex
+	data []byte
+}
+
+func newFile() *file { return &file{pages: make(map[uint64]*page)} }
+
+// Read copies from the file. Holes are read as zeros.
+func (fs *FS) Read(ctx context.Context, h vfs.Handle, p []byte, off uint64) (int, bool, error) {
+	n, err := fs.regular(ctx, h)
+	if err != nil {
+		return 0, false, err
+	}
+	f := n.file
+	f.io.RLock()
+	defer f.io.RUnlock()
+	if f.freed {
+		return 0, false, vfs.ErrStale
+	}
+	n.mu.RLock()
+	size, unread := n.size, n.unread()
+	if off >= size {
+		n.mu.RUnlock()
+		return 0, true, nil
+	}
+	if uint64(len(p)) > size-off {
+		p = p[:size-off]
+	}
+	total, end := len(p), uint64(len(p)) == size-off
+	var pages [batch]*page
+	for len(p) > 0 {
+		first := off >> pageShift
+		last := min((off+uint64(len(p))-1)>>pageShift, first+batch-1)
+		for i := first; i <= last; i++ {
+			pages[i-first] = f.pages[i]
+		}
+		n.mu.RUnlock()
+		for i := first; i <= last; i++ {
+			at := int(off % pageSize)
+			part := p[:min(len(p), pageSize-at)]
+			pages[i-first].read(part, at)
+			p, off = p[len(part):], off+uint64(len(part))
+		}
+		n.mu.RLock()
+	}
+	n.mu.RUnlock()
+	if unread && total > 0 {
+		n.accessed()
+	}
+	return total, end, nil
+}
+
+// read fills p from what lies at offset at; nil is a hole.
+func (pg *page) read(p []byte, at int) {
+	n := 0
+	if pg != nil {
+		pg.mu.RLock()
+		if at < len(pg.data) {
+			n = copy(p, pg.data[at:])
+		}
+		pg.mu.RUnlock()
+	}
+	clear(p[n:])
+}
+
+// Write copies to the file. Nothing is more stable than the process, so sync changes
+// nothing.
+func (fs *FS) Write(ctx context.Context, h vfs.Handle, p []byte, off uint64, _ bool) error {
+	n, err := fs.regular(ctx, h)
+	if err != nil {
+		return err
+	}
+	if off > fs.opt.MaxFileSize || uint64(len(p)) > fs.opt.MaxFileSize-off {
+		return vfs.ErrTooBig
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	f := n.file
+	f.io.RLock()
+	defer f.io.RUnlock()
+	if f.freed {
+		return vfs.ErrStale
+	}
+	start := off
+	var pages [batch]*page
+	for len(p) > 0 && err == nil {
+		first := off >> pageShift
+		last := min((off+uint64(len(p))-1)>>pageShift, first+batch-1)
+		n.findPages(pages[:last-first+1], first)
+		for i := first; i <= last && err == nil; i++ {
+			at := int(off % pageSize)
+			part := p[:min(len(p), pageSize-at)]
+			if err = pages[i-first].write(fs, f, part, at); err == nil {
+				p, off = p[len(part):], off+uint64(len(part))
+			}
+		}
+	}
+	if off == start {
+		return err
+	}
+	// Who sees the new size or time must see the data.
+	n.mu.Lock()
+	n.size = max(n.size, off)
+	n.changed(true)
+	n.mu.Unlock()
+	return err
+}
+
+// findPages fills pages from that with the number first on, making those that are missing.
+func (n *node) findPages(pages []*page, first uint64) {
+	missing := false
+	n.mu.RLock()
+	for i := range pages {
+		pages[i] = n.file.pages[first+uint64(i)]
+		missing = missing || pages[i] == nil
+	}
+	n.mu.RUnlock()
+	if !missing {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range pages {
+		at := first + uint64(i)
+		if pages[i] = n.file.pages[at]; pages[i] == nil {
+			pages[i] = new(page)
+			n.file.pages[at] = pages[i]
+		}
+	}
+}
+
+// write puts p at offset at. It returns ErrNoSpace, and then has changed nothing.
+func (pg *page) write(fs *FS, f *file, p []byte, at int) error {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	if need := at + len(p); need > len(pg.data) {
+		size := max(smallest, 1<<bits.Len(uint(need-1)))
+		more := size - len(pg.data)
+		if err := fs.takeBytes(more); err != nil {
+			return err
+		}
+		f.used.Add(int64(more))
+		if len(p) == size { // all of it: nothing needs to be cleared first
+			pg.data = append([]byte(nil), p...)
+			return nil
+		}
+		data := make([]byte, size)
+		copy(data, pg.data)
+		pg.data = data
+	}
+	copy(pg.data[at:], p)
+	return nil
+}
+
+// cut removes what lies behind size. The caller holds io alone, and the node's mu.
+func (f *file) cut(fs *FS, size uint64) {
+	freed := 0
+	keep := size >> pageShift // pages before this one stay as they are
+	for i, pg := range f.pages {
+		switch at := int(size % pageSize); {
+		case i < keep:
+		case i == keep && at > 0:
+			clear(pg.data[min(at, len(pg.data)):])
+		default:
+			freed += len(pg.data)
+			delete(f.pages, i)
+		}
+	}
+	f.used.Add(-int64(freed))
+	fs.bytes.Add(-int64(freed))
+}
+
+// free removes all, once nobody is at it any more, and lets nobody begin again.
+func (f *file) free(fs *FS) {
+	f.io.Lock()
+	defer f.io.Unlock()
+	f.freed = true
+	f.pages = nil // nobody looks at it any more
+	fs.bytes.Add(-f.used.Swap(0))
+}
+
+// Commit has nothing to do but to look whether the file exists.
+func (fs *FS) Commit(ctx context.Context, h vfs.Handle, _, _ uint64) error {
+	_, err := fs.regular(ctx, h)
+	return err
+}
