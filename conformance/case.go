@@ -43,6 +43,11 @@ const (
 	NeedRecv
 	// NeedService: the test service, for all the rest.
 	NeedService
+	// NeedRPC: RPC-over-RDMA, a server of NFS version 3 or a client. Cases that need it
+	// are run by the profile that offers it, and by that one alone: see Runner.
+	NeedRPC
+	// NeedExport: a directory of that server in which files can be made.
+	NeedExport
 )
 
 // RecvLen is how many octets fit into the receive of NeedRecv: those of an rping
@@ -52,7 +57,7 @@ const RecvLen = 16
 // String names the needs.
 func (n Needs) String() string {
 	var names []string
-	for bit, name := range []string{"a buffer", "a posted receive", "the test service"} {
+	for bit, name := range []string{"a buffer", "a posted receive", "the test service", "RPC-over-RDMA", "an NFS export"} {
 		if n&(1<<bit) != 0 {
 			names = append(names, name)
 		}

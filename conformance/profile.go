@@ -47,6 +47,12 @@ type Session interface {
 	Close() error
 }
 
+// An Exporter is the Session of a profile that offers NeedExport.
+type Exporter interface {
+	// Root returns the file handle of the directory.
+	Root(ctx context.Context) ([]byte, error)
+}
+
 // A Setup says how a connection is started. The zero Setup is an ordinary one:
 // revision 2 with IRD and ORD of DefaultDepth, CRCs, no markers; with a target
 // that is the Initiator, and has the test service, in the peer-to-peer model with

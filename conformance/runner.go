@@ -29,11 +29,15 @@ type run struct {
 
 // runs lists what Run runs: the cases that are selected, once for each role that
 // profile and case have in common. Those that the profile can't do at all are
-// skipped when it is their turn.
+// skipped when it is their turn. Cases of RPC-over-RDMA and those of the RNIC below it
+// are not for the same profile: those of the other kind are left out.
 func (r *Runner) runs() []run {
-	_, roles := r.Profile.Offers()
+	needs, roles := r.Profile.Offers()
 	var out []run
 	for group, c := range r.Selected() {
+		if (c.Needs^needs)&NeedRPC != 0 {
+			continue
+		}
 		for _, role := range []Roles{Responder, Initiator} {
 			if c.For()&role == 0 {
 				continue
@@ -69,7 +73,8 @@ func (r *Runner) selects(group string, c Case) bool {
 	})
 }
 
-// Check returns an error if something that --only names selects no case.
+// Check returns an error if something that --only names selects no case, or nothing is
+// left for the profile.
 func (r *Runner) Check() error {
 	for _, p := range r.Options.Only {
 		found := slices.ContainsFunc(r.Groups, func(g Group) bool {
@@ -78,6 +83,9 @@ func (r *Runner) Check() error {
 		if !found {
 			return fmt.Errorf("no case is selected by %q: --list shows their IDs", p)
 		}
+	}
+	if r.Profile != nil && len(r.runs()) == 0 {
+		return fmt.Errorf("the profile %s has nothing to do with the cases selected: see --profile", r.Profile.Name())
 	}
 	return nil
 }

@@ -112,6 +112,18 @@ func (t *T) Service() *service.Client {
 	return s
 }
 
+// Root returns the file handle of the directory in which the target lets files be
+// made. It skips the case if there is none.
+func (t *T) Root() []byte {
+	e, ok := t.session.(Exporter)
+	if !ok {
+		t.Skip("the profile has no NFS export")
+	}
+	handle, err := e.Root(t.ctx)
+	t.Try(err, "mounting the target's export")
+	return handle
+}
+
 // Dial opens a TCP connection to the target as a Responder, and no more.
 func (t *T) Dial(setup Setup) *wire.Conn {
 	nc, err := t.session.Dial(t.ctx, setup)

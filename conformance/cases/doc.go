@@ -18,5 +18,6 @@ func All() []conformance.Group {
 		{Name: "protection", Cases: protection()},
 		{Name: "robustness", Cases: robustness()},
 		{Name: "teardown", Cases: teardown()},
+		{Name: "rpcrdma", Cases: rpcrdma()},
 	}
 }
