@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,13 +26,16 @@ import (
 
 const conformLong = `Conform says of an iWARP endpoint whether it keeps the RFCs (5044, 5041, 5040, 6581, 7306,
 and what of 5042 can be seen), and which clause it breaks. It speaks to the endpoint, the
-target, over TCP, misbehaves on purpose, and judges every octet that comes back.
+target, over TCP, misbehaves on purpose, and judges every octet that comes back. Of a server
+or client of RPC-over-RDMA it says the same (8166, 8167, 8797).
 
 What it can judge depends on what runs at the target (--profile):
 
-  raw    anything that listens as an MPA responder, or connects: start-up, framing, refusals
-  rping  rdma-core's "rping -s -P" at --target, or "rping -c" again and again to --listen
-  urnic  the test service: "urnic conform serve", whose control address is --target
+  raw      anything that listens as an MPA responder, or connects: start-up, framing, refusals
+  rping    rdma-core's "rping -s -P" at --target, or "rping -c" again and again to --listen
+  urnic    the test service: "urnic conform serve", whose control address is --target
+  rpcrdma  an NFS server at --target, with an --export in which files may be made; or a
+           client that connects to --listen and calls, again and again
 
 Each case ends in pass, fail, inconclusive or skipped. A failed one is printed with what was
 sent, what had to come, what came, the exchange, and the clause. The exit status is 0 only
@@ -50,6 +54,7 @@ type conformOptions struct {
 	revive                   string
 	timeout, settle          time.Duration
 	jobs                     int
+	export, mount, handle    string
 	json, junit, html, pcaps string
 }
 
@@ -66,6 +71,7 @@ func newConformCommand() *cobra.Command {
   urnic conform --target 192.0.2.7:20049                           test what listens there
   urnic conform --target 127.0.0.1:7175 --profile urnic --only rfc5041-7.1 -v
   urnic conform --target 192.0.2.7:7174 --profile rping --spare    nothing that is known to crash
+  urnic conform --target 192.0.2.7:20049 --profile rpcrdma --export /srv/test
   urnic conform --list --only rfc6581                              what would be tested`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -80,7 +86,7 @@ func newConformCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.target, "target", "", "the target's address, `HOST:PORT`")
-	f.StringVar(&o.profile, "profile", "raw", "what runs there: raw, rping or urnic")
+	f.StringVar(&o.profile, "profile", "raw", "what runs there: raw, rping, urnic or rpcrdma")
 	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` to which the target connects, as initiator")
 	f.StringSliceVar(&o.only, "only", nil, "cases to run, by `ID`, by the beginning of one (rfc5041-7.1), or by group")
 	f.BoolVar(&o.strict, "strict", false, "take a SHOULD that is not kept for a failure")
@@ -93,6 +99,9 @@ func newConformCommand() *cobra.Command {
 	f.StringVar(&o.pcaps, "pcap", "", "record each case into a file of this `DIR`")
 	f.BoolVar(&o.spare, "spare", false, "leave out the cases that are known to crash endpoints")
 	f.StringVar(&o.revive, "revive", "", "shell `COMMAND` that brings the target back, for when such a case has crashed it")
+	f.StringVar(&o.export, "export", "", "with the profile rpcrdma: exported `PATH` in which the tester may make files; none: cases of chunks are skipped")
+	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of the export's MOUNT service, over TCP (default: what the target's rpcbind says)")
+	f.StringVar(&o.handle, "handle", "", "file handle of the exported directory in `HEX`, in place of --export")
 	f.BoolVar(&o.list, "list", false, "list the cases, and how much of the RFCs they test")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the cases that passed, too")
 	cmd.AddCommand(newConformServeCommand())
@@ -102,8 +111,10 @@ func newConformCommand() *cobra.Command {
 // check finds what is wrong with the flags.
 func (o *conformOptions) check(f *pflag.FlagSet) error {
 	switch {
-	case !slices.Contains([]string{"raw", "rping", "urnic"}, o.profile):
-		return fmt.Errorf("--profile %s: say raw, rping or urnic", o.profile)
+	case !slices.Contains([]string{"raw", "rping", "urnic", "rpcrdma"}, o.profile):
+		return fmt.Errorf("--profile %s: say raw, rping, urnic or rpcrdma", o.profile)
+	case o.profile != "rpcrdma" && (o.export != "" || o.mount != "" || o.handle != ""):
+		return errors.New("--export, --mount and --handle are for --profile rpcrdma")
 	case o.target == "" && (o.profile == "urnic" || o.listen == ""):
 		return errors.New("say which endpoint is to be tested: --target HOST:PORT, or --listen HOST:PORT if it connects")
 	case o.timeout <= 0:
@@ -113,7 +124,7 @@ func (o *conformOptions) check(f *pflag.FlagSet) error {
 	case o.jobs < 0:
 		return fmt.Errorf("--jobs %d: say 1 or more", o.jobs)
 	}
-	for _, a := range []struct{ flag, address string }{{"target", o.target}, {"listen", o.listen}} {
+	for _, a := range []struct{ flag, address string }{{"target", o.target}, {"listen", o.listen}, {"mount", o.mount}} {
 		if _, _, err := net.SplitHostPort(a.address); a.address != "" && err != nil {
 			return fmt.Errorf("--%s %s: give HOST:PORT: %w", a.flag, a.address, err)
 		}
@@ -180,8 +191,16 @@ func (o *conformOptions) newProfile(ctx context.Context) (conformance.Profile, f
 		}
 		listener, end = l.(*net.TCPListener), l.Close
 	}
-	if o.profile == "rping" {
+	switch o.profile {
+	case "rping":
 		return profile.NewRping(o.target, listener, o.timeout), end, nil
+	case "rpcrdma":
+		handle, err := hex.DecodeString(o.handle)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("--handle: %w", err), end())
+		}
+		export := profile.Export{Path: o.export, Mount: o.mount, Handle: handle}
+		return profile.NewRPCRDMA(o.target, listener, o.timeout, export), end, nil
 	}
 	return profile.NewRaw(o.target, listener, o.timeout), end, nil
 }
@@ -218,9 +237,10 @@ func (o *conformOptions) reach(ctx context.Context, p conformance.Profile) (err 
 
 func (o *conformOptions) adviseTarget(err error) error {
 	start := map[string]string{
-		"raw":   "start the endpoint there first",
-		"rping": "start `rping -s -P` there first",
-		"urnic": "start `urnic conform serve --listen HOST:PORT` there first",
+		"raw":     "start the endpoint there first",
+		"rping":   "start `rping -s -P` there first",
+		"urnic":   "start `urnic conform serve --listen HOST:PORT` there first",
+		"rpcrdma": "start the NFS server there first, and have it listen for RDMA",
 	}
 	return fmt.Errorf("the target can't be reached at %s: %s: %w", o.target, start[o.profile], err)
 }
@@ -306,6 +326,8 @@ func listCases(w io.Writer, only []string) error {
 	for g, c := range r.Selected() {
 		needs := "raw"
 		switch {
+		case c.Needs&conformance.NeedRPC != 0:
+			needs = "rpcrdma"
 		case c.Needs&conformance.NeedService != 0:
 			needs = "urnic"
 		case c.Needs != 0:
