@@ -74,12 +74,15 @@ type Client struct {
 	mu     sync.Mutex
 	xid    uint32 // of the last call
 	flying map[uint32]struct{}
-	conn   Conn     // or nil
+	conn   *link    // or nil
 	dialer *dialing // or nil
 	vain   int      // dials since the last reply
 	dialed time.Time
 	closed bool
 }
+
+// A link is a connection that can be told from others.
+type link struct{ Conn }
 
 // NewClient returns a client, which dials when there is a call to make.
 func NewClient(dial Dial, cfg ClientConfig) *Client {
@@ -158,7 +161,7 @@ func results(d *xdr.Decoder, xid uint32, v *Invocation) error {
 
 // begin gives a call an XID that no other one has before end. It returns the connection
 // too, if there is one.
-func (c *Client) begin() (uint32, Conn, error) {
+func (c *Client) begin() (uint32, *link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -184,7 +187,7 @@ func (c *Client) end(xid uint32) {
 var errPatience = errors.New("oncrpc: no reply came for as long as the client waits for one")
 
 // send sends a call, once on each connection, until there is a reply or no hope.
-func (c *Client) send(ctx context.Context, conn Conn, r *Request) (*Message, error) {
+func (c *Client) send(ctx context.Context, conn *link, r *Request) (*Message, error) {
 	var lost *LostError
 	for sent := 0; c.cfg.Sends <= 0 || sent < c.cfg.Sends; sent++ {
 		if conn == nil || ended(conn) {
@@ -209,7 +212,7 @@ func (c *Client) send(ctx context.Context, conn Conn, r *Request) (*Message, err
 }
 
 // do sends a call on a connection, which it gives up if no reply comes for too long.
-func (c *Client) do(ctx context.Context, conn Conn, r *Request) (*Message, error) {
+func (c *Client) do(ctx context.Context, conn *link, r *Request) (*Message, error) {
 	if c.cfg.Patience <= 0 {
 		return conn.Do(ctx, r)
 	}

@@ -2,6 +2,7 @@ package oncrpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -14,7 +15,7 @@ type dialing struct {
 	last    error // of the last dial
 
 	done chan struct{} // closed once there is conn or err
-	conn Conn
+	conn *link
 	err  error
 }
 
@@ -30,7 +31,7 @@ func ended(c Conn) bool {
 
 // connect returns a connection. If there is none, it waits for the one that is being
 // made, which it has made if nobody else has.
-func (c *Client) connect(ctx context.Context) (Conn, error) {
+func (c *Client) connect(ctx context.Context) (*link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -91,19 +92,26 @@ func (c *Client) redial(ctx context.Context, d *dialing) {
 	}
 }
 
+// errNoConn says that a Dial has brought neither of what it should.
+var errNoConn = errors.New("oncrpc: the dial has returned neither a connection nor an error")
+
 // dialled takes note of what a dial has brought, and reports whether it was the last.
 func (c *Client) dialled(ctx context.Context, d *dialing, try int, conn Conn, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.vain++
 	c.dialed = time.Now()
+	if conn == nil && err == nil {
+		err = errNoConn
+	}
 	switch {
 	case c.closed:
 		d.err = ErrClosed
 	case ctx.Err() != nil: // nobody waits
 		d.err = ctx.Err()
 	case err == nil:
-		c.conn, d.conn = conn, conn
+		d.conn = &link{conn}
+		c.conn = d.conn
 		c.dialer = nil
 		close(d.done)
 		return true
@@ -152,7 +160,7 @@ func (c *Client) backoff() time.Duration {
 }
 
 // proven takes note that a connection has brought a reply.
-func (c *Client) proven(conn Conn) {
+func (c *Client) proven(conn *link) {
 	c.mu.Lock()
 	if c.conn == conn {
 		c.vain = 0
@@ -161,7 +169,7 @@ func (c *Client) proven(conn Conn) {
 }
 
 // drop gives a connection up that was lost.
-func (c *Client) drop(conn Conn) {
+func (c *Client) drop(conn *link) {
 	c.mu.Lock()
 	if c.conn == conn {
 		c.conn = nil

@@ -1,0 +1,9 @@
+package rpcbind_test
+
+import (
+	"testing"
+
+	"urnic/internal/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
