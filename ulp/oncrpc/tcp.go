@@ -25,7 +25,7 @@ type TCPConfig struct {
 	RecordMost int
 
 	// Stall is how long the server may take nothing of a call before that ends the
-	// connection; 0 stands for a minute.
+	// connection, which may take twice as long to be noticed; 0 stands for a minute.
 	Stall time.Duration
 }
 
@@ -55,6 +55,7 @@ type TCPConn struct {
 	mu     sync.Mutex
 	err    error // why it ended
 	flying map[uint32]*flight
+	spare  []*flight // as many as slots, at most
 
 	done, read chan struct{} // the reader has ended
 	strays     atomic.Uint64
@@ -63,8 +64,6 @@ type TCPConn struct {
 // A flight waits for a reply. It gets one, or nil if the connection ends: just once, from
 // whoever removes it from the connection's table.
 type flight struct{ reply chan *Message }
-
-var flights = sync.Pool{New: func() any { return &flight{make(chan *Message, 1)} }}
 
 // DialTCP connects to a server at host:port.
 func DialTCP(ctx context.Context, addr string, cfg TCPConfig) (*TCPConn, error) {
@@ -156,11 +155,11 @@ func (c *TCPConn) Do(ctx context.Context, r *Request) (*Message, error) {
 		}
 	}
 	defer func() { <-c.slots }()
-	f := flights.Get().(*flight)
-	defer flights.Put(f)
-	if err := c.start(r.XID, f); err != nil {
+	f, err := c.start(r.XID)
+	if err != nil {
 		return nil, err
 	}
+	defer c.landed(f)
 	switch err := c.out.write(ctx, r.Call); {
 	case err == nil:
 	case errors.Is(err, errLong):
@@ -179,17 +178,30 @@ func (c *TCPConn) Do(ctx context.Context, r *Request) (*Message, error) {
 }
 
 // start notes that a call is in flight.
-func (c *TCPConn) start(xid uint32, f *flight) error {
+func (c *TCPConn) start(xid uint32) (*flight, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return &LostError{c.err}
+		return nil, &LostError{c.err}
 	}
 	if c.flying[xid] != nil {
-		return ErrXIDInUse
+		return nil, ErrXIDInUse
+	}
+	var f *flight
+	if n := len(c.spare); n > 0 {
+		f, c.spare = c.spare[n-1], c.spare[:n-1]
+	} else {
+		f = &flight{make(chan *Message, 1)}
 	}
 	c.flying[xid] = f
-	return nil
+	return f, nil
+}
+
+// landed takes a flight back that is in the table no longer and got what it gets.
+func (c *TCPConn) landed(f *flight) {
+	c.mu.Lock()
+	c.spare = append(c.spare, f)
+	c.mu.Unlock()
 }
 
 // giveUp ends a call with err, unless its reply is there.

@@ -32,7 +32,8 @@ type ServeTCPConfig struct {
 	Idle time.Duration
 
 	// Stall is how long a peer may take for 64 KiB of a call, or take nothing of a
-	// reply, before its connection is closed; 0 stands for a minute.
+	// reply, before its connection is closed, which may take twice as long to be
+	// noticed; 0 stands for a minute.
 	Stall time.Duration
 }
 
