@@ -37,6 +37,23 @@ func (l *link) blameRead(t *rdmap.Terminate) {
 	l.blame(StatusRemoteTermination, &rdmap.PeerError{Terminate: *t}, match)
 }
 
+// Refused returns the STag of the peer for which the peer has ended the stream: that of a
+// Write or a Read that it did not admit, as far as its Terminate tells (RFC 5040 §4.8).
+func (q *QP) Refused() (s stag.STag, ok bool) {
+	var e *rdmap.PeerError
+	if !errors.As(q.Err(), &e) {
+		return 0, false
+	}
+	t := &e.Terminate
+	if r, err := rdmap.ParseReadRequest(t.RDMAHeader); t.R() && err == nil {
+		return r.SrcSTag, true
+	}
+	if seg, err := ddp.ParseSegment(t.DDPHeader); t.D() && err == nil && seg.Control.Tagged() {
+		return seg.Tagged.STag, true
+	}
+	return 0, false
+}
+
 // blameSink finds the Read whose sink could not be used when its Response came.
 func (l *link) blameSink(e *rdmap.Error) {
 	var access *stag.AccessError

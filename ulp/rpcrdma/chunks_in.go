@@ -2,6 +2,7 @@ package rpcrdma
 
 import (
 	"context"
+	"time"
 
 	"urnic/rnic"
 	"urnic/ulp/oncrpc/xdr"
@@ -153,6 +154,8 @@ func (in *incoming) pull(ctx context.Context) error {
 	}
 	clear(in.wrs)
 	in.wrs, in.sges = in.wrs[:0], in.sges[:0]
+	patience := time.AfterFunc(e.cfg.PullTimeout, func() { e.fail(ErrStalled) })
+	defer patience.Stop()
 	select {
 	case err := <-in.pulled:
 		return err

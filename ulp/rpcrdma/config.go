@@ -78,6 +78,11 @@ type Config struct {
 	// less than MaxMessage.
 	MaxPulled, MaxPulledAll int
 
+	// PullTimeout is how long a requester may take to answer the RDMA Reads of a call,
+	// before the connection is ended: what they hold of MaxPulledAll others wait for. 0
+	// stands for a minute.
+	PullTimeout time.Duration
+
 	// MaxIdle is how many octets of registered memory a connection keeps for later
 	// use. 0 stands for 16 MiB, and a negative number for none.
 	MaxIdle int
@@ -131,6 +136,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Patience == 0 {
 		c.Patience = DefaultPatience
 	}
+	if c.PullTimeout == 0 {
+		c.PullTimeout = time.Minute
+	}
 	c.Limits = c.Limits.orDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -160,8 +168,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Send%1024 != 0 || c.Receive%1024 != 0 {
 		return c, fmt.Errorf("rpcrdma: Config.Send and Receive are %d and %d: they are multiples of 1024 (RFC 8797 §4.2)", c.Send, c.Receive)
 	}
-	if c.Patience < 0 {
-		return c, fmt.Errorf("rpcrdma: Config.Patience is %v: it can't be negative", c.Patience)
+	if c.Patience < 0 || c.PullTimeout < 0 {
+		return c, fmt.Errorf("rpcrdma: Config.Patience and PullTimeout are %v and %v: they can't be negative", c.Patience, c.PullTimeout)
 	}
 	return c, nil
 }

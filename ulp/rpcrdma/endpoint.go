@@ -37,6 +37,7 @@ type endpoint struct {
 	serve *responder // calls that the other side makes, or nil
 
 	most       int  // the longest message that may be sent: this direction's inline threshold
+	sgl        int  // entries of an SGL
 	inline     int  // the longest message that is copied when it is posted
 	receives   int  // the longest message that may come: the other direction's
 	invalidate bool // both sides know remote invalidation
@@ -80,12 +81,13 @@ func newEndpoint(dev *rnic.Device, cfg Config) (e *endpoint, err error) {
 		return e, err
 	}
 	receives, sends := cfg.Credits+cfg.ReverseCredits+1, sendQueue(&cfg)
+	e.sgl = min(8, dev.Attr().MaxSGE)
 	e.inline = min(rnic.MaxInline, dev.Attr().MaxInline)
 	if e.cq, err = dev.CreateCQ(rnic.CQAttr{Entries: receives + sends}); err != nil {
 		return e, err
 	}
 	e.qp, err = e.pd.CreateQP(rnic.QPAttr{
-		SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: sends, MaxRecvWR: receives, MaxInline: e.inline,
+		SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: sends, MaxRecvWR: receives, MaxInline: e.inline, MaxSGE: e.sgl,
 	})
 	if err != nil {
 		return e, err

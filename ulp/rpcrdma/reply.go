@@ -54,6 +54,7 @@ func (in *incoming) answer() {
 		in.abandon()
 		return
 	}
+	in.r.wrote(in.hdr.XID, in.wrs)
 	wr.ID, wr.Flags = e.op(in), wr.Flags&^rnic.FlagUnsignaled
 	in.wrs = append(in.wrs, wr)
 	if e.send(in.wrs...) != nil {
@@ -71,7 +72,7 @@ func (in *incoming) abandon() {
 // reset forgets what has been composed.
 func (in *incoming) reset() {
 	clear(in.wrs)
-	in.wrs, in.sges = in.wrs[:0], in.sges[:0]
+	in.wrs, in.sges, in.pieces = in.wrs[:0], in.sges[:0], in.pieces[:0]
 }
 
 // placed reports whether a bulk of the reply goes into a Write chunk: each chunk takes
@@ -96,17 +97,23 @@ func (in *incoming) compose() error {
 	*out = Header{XID: h.XID, Version: Version, Proc: Msg, Write: h.Write, Reply: h.Reply, HasReply: h.HasReply}
 	bulks := in.reply.Bulks()
 	for i, chunk := range h.Write {
-		var data []byte
-		if i < len(bulks) && len(chunk) > 0 {
-			data = bulks[i].Data
+		if i >= len(bulks) || len(chunk) == 0 || len(bulks[i].Data) == 0 {
+			if err := in.fill(chunk); err != nil {
+				return err
+			}
+			continue
 		}
-		if err := in.fill(chunk, data); err != nil {
+		p, err := in.registered(bulks[i].Data)
+		if err != nil {
+			return err
+		}
+		if err := in.fill(chunk, p); err != nil {
 			return err
 		}
 	}
 	stream := in.inline()
 	if out.Len()+stream <= in.r.e.most {
-		return in.fill(h.Reply, nil) // "The Responder MAY return the RPC Reply message as a Short message" (RFC 8166 §4.3.3)
+		return in.fill(h.Reply) // "The Responder MAY return the RPC Reply message as a Short message" (RFC 8166 §4.3.3)
 	}
 	if !h.HasReply {
 		return in.chunkError("4.5.3", fmt.Errorf("%w: a stream of %d octets, and no Reply chunk", ErrNoRoom, stream))
@@ -117,30 +124,44 @@ func (in *incoming) compose() error {
 	return in.long(stream)
 }
 
-// fill writes data to a chunk, from its beginning, and makes its lengths say so (RFC 8166
-// §3.4.6). What fills it up in the stream is not written (§3.4.6.2).
-func (in *incoming) fill(chunk []Segment, data []byte) error {
-	if err := in.fits(chunk, len(data)); err != nil {
-		return err
+// A piece is data in registered memory.
+type piece struct {
+	block  *block
+	off, n int
+}
+
+// fill writes pieces to a chunk, one after the other from its beginning, and makes its
+// lengths say so (RFC 8166 §3.4.6). What fills bulk data up in the stream is not written
+// (§3.4.6.2).
+func (in *incoming) fill(chunk []Segment, pieces ...piece) error {
+	total := 0
+	for _, p := range pieces {
+		total += p.n
 	}
-	if len(data) == 0 {
-		for i := range chunk {
-			chunk[i].Length = 0
-		}
-		return nil
-	}
-	b, off, err := in.registered(data)
-	if err != nil {
+	if err := in.fits(chunk, total); err != nil {
 		return err
 	}
 	for i := range chunk {
 		s := &chunk[i]
-		n := min(len(data), int(s.Length))
-		if s.Length = uint32(n); n > 0 {
-			in.sges = append(in.sges, b.sge(off, n))
-			in.write(s, in.sges[len(in.sges)-1:])
+		room := int(min(s.Length, maxMessage))
+		to := rnic.Remote{STag: s.Handle, TO: s.Offset}
+		s.Length = 0
+		for from := len(in.sges); room > 0 && len(pieces) > 0; {
+			p := &pieces[0]
+			n := min(p.n, room)
+			if n > 0 {
+				in.sges = append(in.sges, p.block.sge(p.off, n))
+				s.Length += uint32(n)
+				room -= n
+			}
+			if p.off, p.n = p.off+n, p.n-n; p.n == 0 {
+				pieces = pieces[1:]
+			}
+			if len(in.sges)-from == in.r.e.sgl || (room == 0 || len(pieces) == 0) && len(in.sges) > from {
+				to.TO = in.write(to, in.sges[from:])
+				from = len(in.sges)
+			}
 		}
-		data, off = data[n:], off+n
 	}
 	return nil
 }
@@ -157,45 +178,76 @@ func (in *incoming) fits(chunk []Segment, n int) error {
 	return nil
 }
 
-// write appends the RDMA Write of a segment.
-func (in *incoming) write(s *Segment, sgl []rnic.SGE) {
-	in.wrs = append(in.wrs, rnic.SendWR{
-		Op: rnic.OpWrite, Flags: rnic.FlagUnsignaled, SGL: sgl, Remote: rnic.Remote{STag: s.Handle, TO: s.Offset},
-	})
+// write appends an RDMA Write, and returns the TO behind it.
+func (in *incoming) write(to rnic.Remote, sgl []rnic.SGE) uint64 {
+	in.wrs = append(in.wrs, rnic.SendWR{Op: rnic.OpWrite, Flags: rnic.FlagUnsignaled, SGL: sgl, Remote: to})
+	for i := range sgl {
+		to.TO += uint64(sgl[i].Length)
+	}
+	return to.TO
 }
 
+// leastGathered is from how many octets on it is better to send bulk data from where it is
+// than to copy it.
+const leastGathered = 4096
+
 // long writes the stream, without what goes into Write chunks, to the Reply chunk. Bulk
-// data that is in it is copied: it is none of the call's data placement.
+// data that is in it is sent from where it lies.
 func (in *incoming) long(stream int) error {
-	if err := in.fits(in.hdr.Reply, stream); err != nil {
-		return err
+	apart := func(i int, b xdr.Bulk) bool { return in.placed(i) || len(b.Data) >= leastGathered }
+	bulks := in.reply.Bulks()
+	gathered := 0
+	for i, b := range bulks {
+		if !in.placed(i) && apart(i, b) {
+			gathered += padded(len(b.Data))
+		}
 	}
-	b, err := in.r.e.mem.get(stream)
+	rest := stream - gathered
+	b, err := in.r.e.mem.get(rest + len(zeros)) // the zeros that fill bulk data up stand at the end
 	if err != nil {
 		in.r.e.fail(err)
 		return err
 	}
 	in.blocks = append(in.blocks, b)
-	return in.fill(in.hdr.Reply, in.reply.Reduced(b.mem[:0], func(i int, _ xdr.Bulk) bool { return in.placed(i) }))
+	in.reply.Reduced(b.mem[:0], apart)
+	clear(b.mem[rest:][:len(zeros)])
+	from, moved := 0, 0 // of the rest; what is moved elsewhere before a bulk
+	for i, bulk := range bulks {
+		if !apart(i, bulk) {
+			continue
+		}
+		n := len(bulk.Data)
+		if !in.placed(i) {
+			at := bulk.Position - moved
+			d, err := in.registered(bulk.Data)
+			if err != nil {
+				return err
+			}
+			in.pieces = append(in.pieces, piece{b, from, at - from}, d, piece{b, rest, padded(n) - n})
+			from = at
+		}
+		moved += padded(n)
+	}
+	return in.fill(in.hdr.Reply, append(in.pieces, piece{b, from, rest - from})...)
 }
 
 // registered returns where data lies in registered memory: in what Exchange.Buffer has
 // returned, or what the call has come in; other memory is registered until the
 // reply is sent.
-func (in *incoming) registered(data []byte) (*block, int, error) {
+func (in *incoming) registered(data []byte) (piece, error) {
 	for _, b := range in.blocks {
 		if off := b.offset(data); off >= 0 {
-			return b, off, nil
+			return piece{b, off, len(data)}, nil
 		}
 	}
 	if off := in.buffer.offset(data); off >= 0 {
-		return &in.buffer.block, off, nil
+		return piece{&in.buffer.block, off, len(data)}, nil
 	}
 	mr, err := in.r.e.pd.Register(data, 0)
 	if err != nil {
 		in.r.e.fail(err)
-		return nil, 0, err
+		return piece{}, err
 	}
 	in.adhoc = append(in.adhoc, mr)
-	return &block{mem: data, mr: mr}, 0, nil
+	return piece{&block{mem: data, mr: mr}, 0, len(data)}, nil
 }

@@ -30,6 +30,15 @@ type responder struct {
 	busy    int           // calls whose reply is not posted yet
 	drained chan struct{} // closed when there are none; no further calls are taken then
 	free    []*incoming
+
+	written [64]written // memory of the last replies, to tell whose it was if the requester ends the connection
+	replies int
+}
+
+// A written is memory that a reply has been written to.
+type written struct {
+	handle stag.STag
+	xid    uint32
 }
 
 func newResponder(e *endpoint, s oncrpc.Service, credits int, chunks bool) *responder {
@@ -58,6 +67,7 @@ type incoming struct {
 
 	wrs     []rnic.SendWR
 	sges    []rnic.SGE
+	pieces  []piece
 	scratch []byte
 	out     Header
 	places  int // of the send queue
@@ -173,10 +183,11 @@ func (in *incoming) recycle() {
 		e.sq.give(in.places)
 	}
 	in.reply.Reset()
+	in.reset()
 	clear(in.moved)
-	clear(in.wrs)
+	clear(in.pieces[:cap(in.pieces)])
 	in.buffer, in.stream, in.weight, in.places, in.call = nil, nil, 0, 0, oncrpc.Message{}
-	in.chunks, in.blocks, in.adhoc, in.moved, in.wrs, in.sges = in.chunks[:0], in.blocks[:0], in.adhoc[:0], in.moved[:0], in.wrs[:0], in.sges[:0]
+	in.chunks, in.blocks, in.adhoc, in.moved = in.chunks[:0], in.blocks[:0], in.adhoc[:0], in.moved[:0]
 	r.mu.Lock()
 	if r.busy--; r.busy == 0 && r.drained != nil {
 		close(r.drained)
@@ -301,7 +312,37 @@ func (in *incoming) checkCall(stream []byte) error {
 }
 
 // lost ends what waits, as the connection has ended.
-func (r *responder) lost(err error) { r.pulled.close(err) }
+func (r *responder) lost(err error) {
+	r.blameWriter()
+	r.pulled.close(err)
+}
+
+// wrote notes memory that a reply is written to.
+func (r *responder) wrote(xid uint32, wrs []rnic.SendWR) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range wrs {
+		r.written[r.replies%len(r.written)] = written{wrs[i].Remote.STag, xid}
+		r.replies++
+	}
+}
+
+// blameWriter finds the call whose memory the requester did not let a reply be written to,
+// and has ended the connection.
+func (r *responder) blameWriter() {
+	s, ok := r.e.qp.Refused()
+	if !ok || r.blamed == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.written {
+		if w := &r.written[i]; w.handle == s && r.replies > 0 {
+			r.blamed.add(r.e.remote, w.xid)
+			return
+		}
+	}
+}
 
 // blame notes that a call has ended the connection by its chunks.
 func (r *responder) blame(in *incoming) {
