@@ -131,8 +131,8 @@ func BenchmarkRawSendPingPong(b *testing.B) {
 	pingPong(b, p, q, 68)
 }
 
-// raw moves 1 MiB by RDMA, one operation after the other.
-func raw(b *testing.B, op rnic.Opcode) {
+// rawOps moves 1 MiB by RDMA, one operation after the other.
+func rawOps(b *testing.B, op rnic.Opcode) {
 	p, q := rawPair(b)
 	const n = 1 << 20
 	src, err := p.PD.Register(make([]byte, n), rnic.LocalWrite)
@@ -154,8 +154,8 @@ func raw(b *testing.B, op rnic.Opcode) {
 	}
 }
 
-func BenchmarkRawWrite1MiB(b *testing.B) { raw(b, rnic.OpWrite) }
-func BenchmarkRawRead1MiB(b *testing.B)  { raw(b, rnic.OpRead) }
+func BenchmarkRawWrite1MiB(b *testing.B) { rawOps(b, rnic.OpWrite) }
+func BenchmarkRawRead1MiB(b *testing.B)  { rawOps(b, rnic.OpRead) }
 
 func benchConn(b *testing.B, cfg rpcrdma.Config) *rpcrdma.Conn {
 	_, address := serve(b, quick{}, rpcrdma.Config{})

@@ -52,6 +52,9 @@ func (in *incoming) group() error {
 		if len(in.chunks) == 0 || in.chunks[0].position != 0 {
 			return in.chunkError("4.5.2", ErrNoCall)
 		}
+		if in.chunks[0].length == 0 {
+			return in.chunkError("4.5.2", ErrShort)
+		}
 		stream = in.chunks[0].length
 	}
 	for _, c := range in.chunks {
@@ -79,10 +82,10 @@ func (in *incoming) pullAndRun() {
 	}
 	for i := range in.chunks {
 		c := &in.chunks[i]
-		data := []byte(nil)
-		if c.memory != nil {
-			data = c.memory.mem[:c.length:c.length]
+		if c.memory == nil { // an argument of no octets is in the stream as well
+			continue
 		}
+		data := c.memory.mem[:c.length:c.length]
 		if c.position == 0 {
 			in.stream = data
 			continue
