@@ -308,3 +308,15 @@ func FuzzResults(f *testing.F) {
 	seeds(f, results(f))
 	f.Fuzz(func(t *testing.T, p uint8, data []byte) { fuzz(t, every(p), every(p).Results, data) })
 }
+
+func TestResultsHaveAStatus(t *testing.T) {
+	for p := nfs3.ProcGetAttr; p < nfs3.Procs; p++ {
+		r, ok := p.Results().(nfs3.Result)
+		if !ok {
+			t.Fatalf("%v has results without a status", p)
+		}
+		if *r.Stat() = nfs3.ErrJukebox; !bytes.HasPrefix(encode(r), []byte{0, 0, 0x27, 0x18}) {
+			t.Errorf("%v: %x", p, encode(r))
+		}
+	}
+}

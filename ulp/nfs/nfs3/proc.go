@@ -151,3 +151,57 @@ func (p Proc) MaxReply(args Codec) int {
 	}
 	return most
 }
+
+// A Result is the results of any procedure but NULL.
+type Result interface {
+	Codec
+	Stat() *Status // the one in the results
+}
+
+// Stat returns the status in the results.
+func (r *GetAttrRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *WccRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *LookupRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *AccessRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *ReadLinkRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *ReadRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *WriteRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *NewRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *RenameRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *LinkRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *ReadDirRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *ReadDirPlusRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *FSStatRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *FSInfoRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *PathConfRes) Stat() *Status { return &r.Status }
+
+// Stat returns the status in the results.
+func (r *CommitRes) Stat() *Status { return &r.Status }

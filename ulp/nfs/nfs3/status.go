@@ -102,15 +102,15 @@ func (s Status) Err() error {
 func (s Status) Is(target error) bool {
 	switch s {
 	case ErrPerm, ErrAcces:
-		return target == fs.ErrPermission //nolint:errorlint // Is is where comparing ends
+		return target == fs.ErrPermission
 	case ErrNoEnt:
-		return target == fs.ErrNotExist //nolint:errorlint // as above
+		return target == fs.ErrNotExist
 	case ErrExist, ErrNotEmpty:
-		return target == fs.ErrExist //nolint:errorlint // as above
+		return target == fs.ErrExist
 	case ErrInval:
-		return target == fs.ErrInvalid //nolint:errorlint // as above
+		return target == fs.ErrInvalid
 	case ErrNotSupp:
-		return target == errors.ErrUnsupported //nolint:errorlint // as above
+		return target == errors.ErrUnsupported
 	default:
 		return false
 	}
