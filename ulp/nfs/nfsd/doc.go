@@ -1,0 +1,26 @@
+// Package nfsd is an NFS server: it carries out the procedures of NFSv3 and of MOUNT (RFC
+// 1813) over filesystems of package vfs.
+//
+//	s, err := nfsd.New(nfsd.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	if err := s.AddExport(nfsd.Export{Path: "/srv", FS: tree}); err != nil {
+//		return err
+//	}
+//	err = s.Register(server) // an oncrpc.Server, which transports serve
+//
+// An Export says who may mount what, and whom its files take a caller for. Files have
+// owners, groups and modes, and the server checks these, for the caller's credential, as
+// POSIX has it, with what RFC 1813 §4.4 asks for besides: the owner of a file may read
+// and write it whatever its mode says, because it was open when the mode changed.
+//
+// File handles name the export and the file, and outlive the server if the filesystem's
+// do. Nothing that a client sends reaches a file outside of an export; no symbolic link
+// is ever followed. With Config.Key nobody can make up a handle of a file in a directory
+// that they can't search; without, that is as hard as it is to guess the filesystem's
+// handles.
+//
+// The server keeps nothing of its clients but the list of mounts, which is for people. It
+// has nothing to stop: the transports do that.
+package nfsd
