@@ -1,0 +1,35 @@
+// Package dirfs is a vfs.FS of a directory of the machine.
+//
+//	fs, err := dirfs.New("/srv/data", dirfs.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer fs.Close()
+//
+// # Linux
+//
+// A handle holds a file's inode number and its generation, as the filesystem has it and as
+// the time of birth tells. So it survives renaming, and the process that gave it. Where
+// each file is, is known from the names that clients have looked up; what an earlier
+// process has handed out is found by open_by_handle_at where that is permitted (as root),
+// and by a walk through the tree otherwise.
+//
+// Whatever a handle says, a file is opened only by way of its names, one component at a
+// time from the root down, following no symbolic link and entering no other mounted
+// filesystem (openat2), and used only if it is the one that the handle means. Thus nothing
+// outside of the tree is reached. What the machine's own users move out of the tree while
+// it is served can be reached for a second more.
+//
+// Some descriptors stay open, so that not each Read opens the file anew.
+//
+// Renames, new names, and removals are on stable storage when the call returns, and data
+// too if that is asked for, unless Options.Async is set.
+//
+// All is done with the rights of the process. Only root can give files to others.
+//
+// # Other systems
+//
+// There the tree is an os.Root: symbolic links are not followed by us and lead nowhere
+// outside by os.Root's rules, handles live as long as the process, and what os.Root can't do
+// (devices, owners of symbolic links) is ErrNotSupported.
+package dirfs

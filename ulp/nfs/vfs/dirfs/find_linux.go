@@ -1,0 +1,276 @@
+package dirfs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urnic/ulp/nfs/vfs"
+)
+
+const (
+	// believed is how long a walk that has not found a file is taken for proof that
+	// there is none. The machine's own users may move files while it walks.
+	believed = time.Minute
+	// pause is how many times as long as a walk took there is none after it, so that
+	// clients with made-up handles can't keep the machine busy.
+	pause = 10
+	// forever is for files that were seen to have no name left.
+	forever = 100 * 365 * 24 * time.Hour
+)
+
+// walkState is what is known of walks. linuxFS.mu guards it.
+type walkState struct {
+	running  chan struct{} // closed when the walk ends; nil: there is none
+	wanted   map[uint64]bool
+	complete bool      // the last one has seen all, and all that is still known
+	moved    bool      // a directory was moved while it ran
+	since    time.Time // when it began
+	next     time.Time // when there may be another
+}
+
+// find looks for a file that is not where it was, or was never seen by this process.
+func (fs *linuxFS) find(ctx context.Context, h vfs.Handle, ino uint64) (*node, error) {
+	if h == fs.root.handle {
+		return fs.root, nil
+	}
+	if fs.byFH {
+		n, err := fs.findByFH(h)
+		if n != nil || err != nil {
+			return n, err
+		}
+	}
+	for range 3 {
+		if err := fs.walkFor(ctx, h, ino); err != nil {
+			return nil, err
+		}
+		fs.mu.Lock()
+		n := fs.known[ino]
+		fs.mu.Unlock()
+		if n == nil {
+			return nil, vfs.ErrStale
+		}
+		d, err := fs.try(ctx, n, anyDesc, 0)
+		if err == nil {
+			d.done()
+			fs.mu.Lock()
+			same := n.handle == h
+			fs.mu.Unlock()
+			if same {
+				return n, nil
+			}
+			return nil, fs.stale(h, forever) // the inode number is another file's
+		}
+		if !errors.Is(err, errLost) {
+			return nil, err
+		}
+		fs.mu.Lock()
+		fs.forget(n)
+		fs.mu.Unlock()
+	}
+	return nil, vfs.ErrStale
+}
+
+// stale remembers that a handle is stale, for some time, and says so.
+func (fs *linuxFS) stale(h vfs.Handle, d time.Duration) error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.gone.add(h, time.Now().Add(d))
+	return vfs.ErrStale
+}
+
+// findByFH asks the filesystem where a file is. It returns nil if that can't be said: then
+// the file exists, but maybe not in the tree.
+func (fs *linuxFS) findByFH(h vfs.Handle) (*node, error) {
+	fh, ok := own(h)
+	if !ok {
+		return nil, nil
+	}
+	fd, err := again(func() (int, error) {
+		return unix.OpenByHandleAt(fs.root.rd.fd, fh, unix.O_PATH|unix.O_CLOEXEC)
+	})
+	if err != nil {
+		return nil, vfs.ErrStale
+	}
+	defer func() { _ = unix.Close(fd) }()
+	f, got, err := fs.identify(fd)
+	if err != nil || got != h || f.st.Nlink == 0 {
+		return nil, vfs.ErrStale
+	}
+	// Its path, if the system knows one, is only a hint: it is gone through from the
+	// root on, as any other.
+	top, err := readlink(procPath(fs.root.rd.fd))
+	if err != nil {
+		return nil, nil
+	}
+	path, err := readlink(procPath(fd))
+	if err != nil {
+		return nil, nil
+	}
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(top, "/")+"/")
+	if !ok {
+		return nil, nil
+	}
+	return fs.follow(h, rest), nil
+}
+
+// follow goes a path down from the root, and returns the file there if it has the handle.
+func (fs *linuxFS) follow(h vfs.Handle, path string) *node {
+	n, d := fs.root, fs.root.rd.hold()
+	defer func() { d.done() }()
+	for name := range strings.SplitSeq(path, "/") {
+		fd, err := fs.openFD(d.fd, name, unix.O_PATH, 0)
+		if err != nil {
+			return nil
+		}
+		d.done()
+		d = newDesc(fd)
+		f, got, err := fs.identify(fd)
+		if err != nil {
+			return nil
+		}
+		n = fs.learn(n, name, f, got)
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if n.handle != h {
+		return nil
+	}
+	return n
+}
+
+func readlink(path string) (string, error) {
+	b := make([]byte, 4096)
+	n, err := unix.Readlink(path, b)
+	if err != nil || n == len(b) {
+		return "", errors.Join(err, unix.ENAMETOOLONG)
+	}
+	return string(b[:n]), nil
+}
+
+// walkFor returns when the tree has been walked through since, and an inode number, if it
+// is in it, was seen; or at once, if that was done a moment ago.
+func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error {
+	for first := true; ; first = false {
+		fs.mu.Lock()
+		w := &fs.walk
+		switch now := time.Now(); {
+		case fs.closed:
+			fs.mu.Unlock()
+			return vfs.ErrClosed
+		case fs.known[ino] != nil && !first:
+			fs.mu.Unlock()
+			return nil
+		case w.running != nil:
+			running := w.running
+			fs.mu.Unlock()
+			select {
+			case <-running:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			continue
+		case fs.known[ino] == nil && w.complete && now.Sub(w.since) < believed || fs.gone.has(h):
+			fs.mu.Unlock()
+			return vfs.ErrStale
+		case now.Before(w.next):
+			if w.wanted == nil {
+				w.wanted = make(map[uint64]bool)
+			}
+			w.wanted[ino] = true
+			wait := time.NewTimer(w.next.Sub(now))
+			fs.mu.Unlock()
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+				wait.Stop()
+				return ctx.Err()
+			}
+			continue
+		default:
+			if w.wanted == nil {
+				w.wanted = make(map[uint64]bool)
+			}
+			w.wanted[ino] = true
+			w.running, w.moved, w.complete, w.since = make(chan struct{}), false, true, now
+			fs.mu.Unlock()
+		}
+		err := fs.walkAll(ctx)
+		fs.mu.Lock()
+		now := time.Now()
+		w.complete = w.complete && !w.moved && err == nil
+		w.next = now.Add(pause * now.Sub(w.since))
+		seen := fs.known[ino] != nil
+		if err == nil && !seen && !w.moved {
+			fs.gone.add(h, now.Add(believed))
+		}
+		w.wanted = nil
+		close(w.running)
+		w.running = nil
+		fs.mu.Unlock()
+		if err == nil && !seen {
+			err = vfs.ErrStale
+		}
+		return err
+	}
+}
+
+// walkAll notes where all files are, as far as there is room, and all that are wanted.
+func (fs *linuxFS) walkAll(ctx context.Context) error {
+	buf := make([]byte, direntBuf)
+	for left := []*node{fs.root}; len(left) > 0; {
+		dir := left[len(left)-1]
+		left = left[:len(left)-1]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d, err := fs.try(ctx, dir, anyDesc, 0)
+		if errors.Is(err, vfs.ErrClosed) {
+			return err
+		}
+		if err != nil {
+			continue // gone, or closed to us: then its files are none of ours
+		}
+		fd, err := fs.openFD(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		d.done()
+		if err != nil {
+			continue
+		}
+		_ = eachDirent(fd, buf, func(e *dirent) bool {
+			if e.isDir(fd) {
+				left = append(left, fs.seen(dir, e, true))
+			} else {
+				fs.seen(dir, e, false)
+			}
+			return true
+		})
+		_ = unix.Close(fd)
+	}
+	return nil
+}
+
+// seen notes that a walk has seen a name.
+func (fs *linuxFS) seen(dir *node, e *dirent, isDir bool) *node {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	n := fs.known[e.ino]
+	if n == nil {
+		if len(fs.known) < fs.opt.MaxKnown || fs.walk.wanted[e.ino] {
+			n = fs.enter(e.ino)
+		} else {
+			fs.walk.complete = false
+			if !isDir {
+				return nil
+			}
+			n = newNode(e.ino) // for as long as the walk needs it
+		}
+	}
+	if isDir && n.handle == "" {
+		n.typ = vfs.Directory
+	}
+	fs.addPlace(n, place{dir, string(e.name)})
+	return n
+}

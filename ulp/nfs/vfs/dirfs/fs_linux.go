@@ -1,0 +1,239 @@
+package dirfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urnic/ulp/nfs/vfs"
+)
+
+// MaxName is how many octets a name may have.
+const MaxName = 255
+
+// linuxFS is a directory, by openat2.
+type linuxFS struct {
+	opt    Options
+	dev    uint64 // of the root; other devices are not entered
+	tag    uint64 // tells this tree's handles from those of others
+	root   *node
+	byFH   bool // open_by_handle_at is permitted
+	procFD bool // /proc/self/fd is there
+
+	// recheck and sync are the constant and the system calls, but in tests.
+	recheck time.Duration
+	sync    func(fd int, data bool) error
+
+	mu     sync.Mutex
+	closed bool
+	known  map[uint64]*node // by inode number
+	used   lru              // of known
+	open   lru              // of nodes that have descriptors
+	gone   expired
+	walk   walkState
+}
+
+// New serves a directory. It fails if dir is none.
+func New(dir string, o Options) (vfs.FS, error) {
+	o.setDefaults()
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err == nil && lim.Cur/4 < uint64(o.MaxOpen) {
+		o.MaxOpen = max(int(lim.Cur/4), 4)
+	}
+	fd, err := again(func() (int, error) {
+		return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dirfs: can't open the directory %s: %w", dir, err)
+	}
+	fs := &linuxFS{opt: o, known: make(map[uint64]*node), recheck: recheck, sync: syncFD}
+	fs.used.init(func(n *node) *link { return &n.used })
+	fs.open.init(func(n *node) *link { return &n.open })
+	fs.root = newNode(0)
+	fs.root.rd, fs.root.known = newDesc(fd), true
+	if err := fs.start(); err != nil {
+		fs.root.rd.done()
+		return nil, fmt.Errorf("dirfs: can't serve %s: %w", dir, err)
+	}
+	return fs, nil
+}
+
+// start learns what the root is and what the system can do.
+func (fs *linuxFS) start() error {
+	fd := fs.root.rd.fd
+	if probe, err := openAt(fd, ".", unix.O_PATH, 0); err != nil {
+		return fmt.Errorf("openat2 does not work here (Linux 5.6 or later has it): %w", err)
+	} else {
+		_ = unix.Close(probe)
+	}
+	var f found
+	if err := f.statAt(fd, ""); err != nil {
+		return err
+	}
+	fs.dev = unix.Mkdev(f.st.Dev_major, f.st.Dev_minor)
+	f.nameFH(fd)
+	fs.tag = f.generation() ^ f.st.Ino
+	fs.root.ino, fs.root.typ = f.st.Ino, vfs.Directory
+	fs.root.handle = fs.handle(&f)
+	fs.known[fs.root.ino] = fs.root
+	if f.fh.Size() > 0 && f.fhType != 0 {
+		if probe, err := unix.OpenByHandleAt(fd, f.fh, unix.O_PATH|unix.O_CLOEXEC); err == nil {
+			fs.byFH = true
+			_ = unix.Close(probe)
+		}
+	}
+	_, err := unix.Readlink(procPath(fd), make([]byte, 1))
+	fs.procFD = err == nil
+	return nil
+}
+
+func procPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// Close closes all descriptors; those in use when they no longer are.
+func (fs *linuxFS) Close() error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.closed {
+		return nil
+	}
+	fs.closed = true
+	for n := fs.open.oldest(); n != nil; n = fs.open.oldest() {
+		fs.closeDescs(n)
+	}
+	fs.root.rd.done()
+	fs.known = nil
+	return nil
+}
+
+func (fs *linuxFS) Root() vfs.Handle { return fs.root.handle }
+
+func (fs *linuxFS) Features() vfs.Features {
+	return vfs.Features{
+		MaxFileSize: math.MaxInt64,
+		TimeDelta:   time.Nanosecond,
+		MaxName:     MaxName,
+		MaxLinks:    32000, // ext4's is 65000, others' more; nobody tells
+		ReadOnly:    fs.opt.ReadOnly,
+		HardLinks:   true,
+		Symlinks:    true,
+		SetTime:     true,
+		SetMode:     true,
+		SetOwner:    unix.Geteuid() == 0,
+	}
+}
+
+func (fs *linuxFS) Stat(ctx context.Context, h vfs.Handle) (vfs.Stat, error) {
+	n, err := fs.resolve(ctx, h)
+	if err != nil {
+		return vfs.Stat{}, err
+	}
+	d, err := fs.acquire(ctx, n, anyDesc)
+	if err != nil {
+		return vfs.Stat{}, err
+	}
+	defer d.done()
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(d.fd, &st); err != nil {
+		return vfs.Stat{}, fail(err)
+	}
+	size := uint64(st.Frsize)
+	return vfs.Stat{
+		TotalBytes: st.Blocks * size, FreeBytes: st.Bfree * size, AvailBytes: st.Bavail * size,
+		TotalFiles: st.Files, FreeFiles: st.Ffree, AvailFiles: st.Ffree,
+	}, nil
+}
+
+// writable returns ErrReadOnly if nothing may be changed.
+func (fs *linuxFS) writable() error {
+	if fs.opt.ReadOnly {
+		return vfs.ErrReadOnly
+	}
+	return nil
+}
+
+// syncFD brings a file to stable storage; data leaves out what nobody needs to find it.
+func syncFD(fd int, data bool) error {
+	return again0(func() error {
+		if data {
+			return unix.Fdatasync(fd)
+		}
+		return unix.Fsync(fd)
+	})
+}
+
+// resolveFlags is what all opening has in common: one component, below where it begins.
+const resolveFlags = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
+
+// openAt opens a name in a directory. It follows no link and enters no mount.
+func openAt(dir int, name string, flags, mode uint64) (int, error) {
+	how := unix.OpenHow{
+		Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_LARGEFILE,
+		Mode:    mode,
+		Resolve: resolveFlags,
+	}
+	if flags&unix.O_PATH != 0 {
+		how.Flags &^= unix.O_LARGEFILE // openat2 refuses what means nothing
+	}
+	return again(func() (int, error) { return unix.Openat2(dir, name, &how) })
+}
+
+// again repeats what a signal has interrupted, or a rename has disturbed.
+func again[T any](do func() (T, error)) (T, error) {
+	for range 100 {
+		v, err := do()
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			return v, err
+		}
+	}
+	return do()
+}
+
+func again0(do func() error) error {
+	_, err := again(func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// fail says in vfs's words what the system has said.
+func fail(err error) error {
+	var no unix.Errno
+	if err == nil || !errors.As(err, &no) {
+		return err
+	}
+	known, ok := errnos[no]
+	if !ok {
+		known = vfs.ErrIO
+	}
+	return fmt.Errorf("%w (%w)", known, err)
+}
+
+var errnos = map[unix.Errno]error{
+	unix.ENOENT:       vfs.ErrNotExist,
+	unix.EEXIST:       vfs.ErrExist,
+	unix.EPERM:        vfs.ErrNotOwner,
+	unix.EACCES:       vfs.ErrAccess,
+	unix.ENOTDIR:      vfs.ErrNotDirectory,
+	unix.ELOOP:        vfs.ErrNotDirectory, // a symbolic link where a directory was
+	unix.EISDIR:       vfs.ErrIsDirectory,
+	unix.ENOTEMPTY:    vfs.ErrNotEmpty,
+	unix.EINVAL:       vfs.ErrInvalid,
+	unix.ENAMETOOLONG: vfs.ErrNameTooLong,
+	unix.EFBIG:        vfs.ErrTooBig,
+	unix.EOVERFLOW:    vfs.ErrTooBig,
+	unix.ENOSPC:       vfs.ErrNoSpace,
+	unix.EDQUOT:       vfs.ErrQuota,
+	unix.EROFS:        vfs.ErrReadOnly,
+	unix.ETXTBSY:      vfs.ErrAccess,
+	unix.EBUSY:        vfs.ErrAccess,
+	unix.EMLINK:       vfs.ErrTooManyLinks,
+	unix.EXDEV:        vfs.ErrAccess, // another filesystem is mounted there
+	unix.EOPNOTSUPP:   vfs.ErrNotSupported,
+	unix.ENOSYS:       vfs.ErrNotSupported,
+	unix.ENXIO:        vfs.ErrNoDevice,
+	unix.ENODEV:       vfs.ErrNoDevice,
+	unix.ESTALE:       vfs.ErrStale,
+}
