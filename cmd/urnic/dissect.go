@@ -14,11 +14,19 @@ import (
 
 	"urnic/internal/capture"
 	"urnic/internal/dissect"
+	"urnic/ulp/rpcrdma/rpcflow"
 )
 
 const dissectLong = `Dissect reads captures, finds the iWARP connections in them on any port, takes MPA,
 DDP and RDMAP apart, verifies CRC32c, and checks what both sides did against the RFCs
 (5040, 5041, 5044, 6581, 7306). A violation names the clause that is broken.
+
+On top of that it follows RPC-over-RDMA (RFC 8166, 8797): transport headers with credits
+and chunk lists, which chunk each RDMA Read and Write is for, and the RPC messages, with
+what chunks have moved put back in its place, replies matched to calls. NFS and what
+belongs to it are shown by name. A connection carries RPC-over-RDMA if a side says so in
+its private data, or if the server's port is 20049; --ulp rpcrdma takes all connections
+for it, --ulp none looks no further than RDMAP.
 
 It takes pcap and pcapng files, compressed with gzip or not, of Ethernet, Linux cooked,
 raw IP and loopback captures, IPv4 and IPv6. FILE - is standard input. Lost, repeated and
@@ -26,8 +34,10 @@ reordered packets are put in order; what is missing is said and is no violation.
 much of the files was read is shown on a terminal, if that takes longer than two seconds.
 
 Output
-  (default)         a line for each start-up frame, RDMA message, violation and note:
-                    seconds, packet, connection, > from the client or < from the server
+  (default)         a line for each start-up frame, RDMA message, transport header and
+                    message of RPC, violation and note: seconds, packet, connection,
+                    > from the client or < from the server
+  --rpc             of connections that carry RPC-over-RDMA, not the RDMA messages
   --ladder          the exchange between two columns
   --json            one JSON object a line for each of those
   --summary         a table: connections, counts, violations
@@ -56,15 +66,34 @@ Output
   "violations":[{"rule","clause","from","packet","time","detail"}],
   "unlisted_violations":             how many more there are than listed
   "notes":[...]                      what was lost, rejected or not decoded
+  "ulp":                             "RPC-over-RDMA" or ""
+  "ulp_summary":{                    empty without RPC-over-RDMA
+    "calls","replies","unanswered","rdma_errors","bad_headers",
+    "max_open":                      calls that were open at a time
+    "credits_asked","credits_granted":  [lowest, highest]
+    "procedures":[{"name","program","version","procedure","calls","replies",
+      "failed":                      replies of RPC that say no
+      "inline_bytes":                of RPC messages in Sends
+      "read_chunks","read_chunk_bytes","write_chunks","write_chunk_bytes":  data items moved
+      "long_calls","long_replies","long_bytes":  messages that came in chunks themselves
+      "shortest_seconds","mean_seconds","longest_seconds"}]}   from call to reply
 }]}
 
 The exit status is 0 if all files were read to their end; with --strict, only if no rule
 was broken as well.`
 
+// What --ulp may be.
+const (
+	ulpAuto = "auto"
+	ulpRPC  = "rpcrdma"
+	ulpNone = "none"
+)
+
 // dissectOptions are the flags of urnic dissect.
 type dissectOptions struct {
 	dissect.Options
 	json, ladder, summary, strict bool
+	ulp                           string
 }
 
 func newDissectCommand() *cobra.Command {
@@ -78,6 +107,9 @@ func newDissectCommand() *cobra.Command {
   urnic dissect --segments --json capture.pcap    every FPDU, for programs
   urnic dissect --summary *.pcap.gz               one table for many files
   urnic dissect --strict --summary capture.pcap   exit status 1 if a rule is broken
+  urnic dissect --rpc nfs.pcap                    NFS over RDMA: calls, replies, chunks
+  urnic dissect --rpc --ladder nfs.pcap           the same as a ladder
+  urnic dissect --ulp rpcrdma other.pcap          all of it is RPC-over-RDMA
   tcpdump -U -i eth0 -w - tcp | urnic dissect -   live`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -91,6 +123,11 @@ func newDissectCommand() *cobra.Command {
 					return err
 				}
 			}
+			switch o.ulp {
+			case ulpAuto, ulpRPC, ulpNone:
+			default:
+				return fmt.Errorf("--ulp %s: there are %s, %s and %s", o.ulp, ulpAuto, ulpRPC, ulpNone)
+			}
 			return runDissect(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -100,6 +137,8 @@ func newDissectCommand() *cobra.Command {
 	f.BoolVar(&o.ladder, "ladder", false, "draw the exchange between two columns")
 	f.BoolVar(&o.summary, "summary", false, "only sum up each connection")
 	f.BoolVar(&o.strict, "strict", false, "exit with status 1 if a rule is broken")
+	f.StringVar(&o.ulp, "ulp", ulpAuto, "the upper layer protocol: "+ulpAuto+", "+ulpRPC+" or "+ulpNone)
+	f.BoolVar(&o.Upper, "rpc", false, "of RPC-over-RDMA, show no RDMA messages, only headers and RPC messages")
 	f.IntVar(&o.Connection, "connection", 0, "show only the connection of this number in each file (0: all)")
 	return cmd
 }
@@ -196,7 +235,15 @@ func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Re
 		write := h
 		h = func(e *dissect.Event) error { return errors.Join(write(e), w.Flush()) }
 	}
-	return dissect.Analyze(ctx, r, h)
+	return dissect.AnalyzeULP(ctx, r, o.upper(), h)
+}
+
+// upper returns what follows the upper layer protocol, or nil.
+func (o *dissectOptions) upper() dissect.ULP {
+	if o.ulp == ulpNone {
+		return nil
+	}
+	return &rpcflow.Analyzer{All: o.ulp == ulpRPC}
 }
 
 // remark says what a reader of the output may wonder about.

@@ -46,9 +46,11 @@ func (r *Result) Violations() int {
 // An analysis is one run of Analyze.
 type analysis struct {
 	handle      Handler
+	ulp         ULP
 	stop        context.CancelCauseFunc
 	result      *Result
 	buffered    int // octets that streams hold
+	sending     int // octets that are kept of Sends
 	outstanding int // Reads and Atomics that wait for their response
 	kept        int // violations and notes
 }
@@ -57,12 +59,17 @@ type analysis struct {
 // h may be nil. The Result holds what was found even if there is an error: the
 // Reader's, the Handler's or the context's.
 func Analyze(ctx context.Context, r *capture.Reader, h Handler) (*Result, error) {
+	return AnalyzeULP(ctx, r, nil, h)
+}
+
+// AnalyzeULP is Analyze, and follows an upper layer protocol as well; u may be nil.
+func AnalyzeULP(ctx context.Context, r *capture.Reader, u ULP, h Handler) (*Result, error) {
 	if h == nil {
 		h = func(*Event) error { return nil }
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	a := &analysis{handle: h, stop: stop, result: &Result{}}
+	a := &analysis{handle: h, ulp: u, stop: stop, result: &Result{}}
 	asm := capture.NewAssembler(func(c *capture.Conn) capture.Consumer { return newFollower(a, c) })
 	err := asm.ReadAll(ctx, r)
 	a.result.Stats = asm.Stats()

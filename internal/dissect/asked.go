@@ -14,6 +14,9 @@ type pending struct {
 	read   rdmap.ReadRequest
 	id     uint32 // of an Atomic
 
+	source any // the ULP's of the Read
+	use    string
+
 	number uint64          // in the order of asking
 	places [numLists]place // where it is listed
 }

@@ -39,9 +39,10 @@ const (
 	KindViolation             // a rule was broken
 	KindNote                  // something a reader should know
 	KindClose                 // a side closed its direction, or reset the connection
+	KindUpper                 // something that the ULP did
 )
 
-var kindNames = [...]string{"startup", "segment", "message", "violation", "note", "close"}
+var kindNames = [...]string{"startup", "segment", "message", "violation", "note", "close", "ulp"}
 
 // String returns the kind's name in JSON.
 func (k Kind) String() string { return kindNames[k] }
@@ -61,6 +62,7 @@ type Event struct {
 	Message   *Message
 	Violation *Violation
 	Note      string
+	Upper     UpperEvent
 	Reset     bool // of KindClose: RST, not FIN
 }
 
@@ -97,6 +99,7 @@ type Message struct {
 	Segments int
 	Length   uint64 // octets of DDP payload, an RDMAP header included
 	Partial  bool   // its beginning was not captured
+	Use      string // what the ULP has it for, if that is known
 
 	STag stag.STag // of a tagged message
 	TO   uint64    // of its first octet
@@ -117,6 +120,8 @@ type Message struct {
 	head    []byte
 	answers *pending // the Read that a Read Response answers
 	tooLong bool     // more data than the Read asked for
+	sent    []byte   // of a Send, for the ULP
+	torn    bool     // sent is not all of it
 }
 
 // A Violation is a rule that one side broke.
@@ -171,4 +176,6 @@ type Connection struct {
 	Violations     []Violation
 	MoreViolations int // beyond those kept
 	Notes          []string
+
+	Upper UpperSummary // of its ULP, or nil
 }

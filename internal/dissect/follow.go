@@ -3,6 +3,7 @@ package dissect
 import (
 	"urnic/internal/capture"
 	"urnic/mpa"
+	"urnic/rdmap"
 )
 
 // A follower follows one TCP connection: capture.Consumer.
@@ -22,6 +23,9 @@ type follower struct {
 	// limit is how many Reads and Atomics each side may have outstanding, by
 	// capture.Side; negative if that was not settled by MPA.
 	limit [2]int
+
+	upper   Upper // nil if no ULP is to be followed
+	decided bool  // upper was asked whether it follows the connection
 
 	busy  bool
 	queue []Violation
@@ -58,6 +62,9 @@ func (f *follower) recognise(at capture.At) {
 	f.con.Addr[f.side(capture.Opener)] = f.tcp.Ends[capture.Opener].String()
 	f.con.Addr[f.side(capture.Acceptor)] = f.tcp.Ends[capture.Acceptor].String()
 	r.Connections = append(r.Connections, f.con)
+	if f.a.ulp != nil {
+		f.upper = f.a.ulp.New(&Reporter{f})
+	}
 }
 
 // Data takes octets of a stream.
@@ -93,6 +100,12 @@ func (f *follower) End() {
 		s.finish(s.at, false)
 		s.keep(nil)
 		f.a.outstanding -= s.asked.len()
+		if m := s.queues[rdmap.OpSend.Queue()].open; m != nil {
+			s.release(m)
+		}
+	}
+	if u := f.above(); u != nil {
+		u.End(f.streams[f.client].at)
 	}
 	if f.con == nil && (f.streams[0].midway || f.streams[1].midway) {
 		f.a.result.MidStream++

@@ -27,6 +27,7 @@ type (
 		Message    *jsonMessage   `json:"message,omitempty"`
 		Violation  *jsonViolation `json:"violation,omitempty"`
 		Note       string         `json:"note,omitempty"`
+		ULP        UpperEvent     `json:"ulp,omitempty"`
 		Reset      *bool          `json:"reset,omitempty"`
 	}
 	jsonFrame struct {
@@ -60,6 +61,7 @@ type (
 		Segments       int          `json:"segments"`
 		Length         uint64       `json:"length"`
 		Partial        bool         `json:"partial"`
+		Use            string       `json:"use,omitempty"`
 		STag           *string      `json:"stag,omitempty"`
 		TO             *string      `json:"to,omitempty"`
 		QN             *uint32      `json:"qn,omitempty"`
@@ -127,6 +129,8 @@ func JSON(w io.Writer, o Options) Handler {
 			j.Violation = &v
 		case KindClose:
 			j.Reset = &e.Reset
+		case KindUpper:
+			j.Event, j.ULP = e.Upper.Name(), e.Upper
 		case KindNote:
 		}
 		return enc.Encode(j)
@@ -171,7 +175,7 @@ func (s *Segment) json() *jsonSegment {
 }
 
 func (m *Message) json() *jsonMessage {
-	j := &jsonMessage{Op: m.Op.Name(), Segments: m.Segments, Length: m.Length, Partial: m.Partial}
+	j := &jsonMessage{Op: m.Op.Name(), Segments: m.Segments, Length: m.Length, Partial: m.Partial, Use: m.Use}
 	if m.Tagged {
 		j.STag, j.TO = hex32(m.STag), hex64(m.TO)
 	} else {

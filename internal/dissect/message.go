@@ -60,7 +60,10 @@ func (s *stream) message(at capture.At, seg *Segment) {
 	if m.Op == rdmap.OpReadResponse {
 		s.response(at, m, seg)
 	}
+	s.writeAbove(at, m, seg)
+	s.gather(m, seg)
 	if !seg.DDP.Control.Last() {
+		s.dataAbove(at, m, seg)
 		return
 	}
 	s.complete(at, m)
@@ -68,6 +71,8 @@ func (s *stream) message(at capture.At, seg *Segment) {
 		s.f.con.Messages[m.Op]++
 	}
 	s.f.a.emit(&Event{Kind: KindMessage, Conn: s.f.con, At: at, From: s.f.side(s.id), Message: m})
+	s.dataAbove(at, m, seg)
+	s.sendAbove(at, m)
 }
 
 // untaggedMessage finds the message of an untagged segment, or begins one, and
@@ -82,6 +87,7 @@ func (s *stream) untaggedMessage(at capture.At, seg *Segment) *Message {
 	m := q.open
 	if m != nil && u.MSN != m.MSN {
 		f.violate(ruleLast, s.id, at, "the message with MSN %d on queue %d has no last segment: MSN %d follows", m.MSN, m.QN, u.MSN)
+		s.release(m)
 		m = nil
 	}
 	if m == nil {

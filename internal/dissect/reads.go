@@ -58,7 +58,9 @@ func (s *stream) readRequest(at capture.At, m *Message, head []byte) {
 		r, _ = rdmap.ParseReadRequest(head[:rdmap.ReadRequestLen])
 	}
 	m.ReadRequest = &r
-	s.ask(at, &pending{read: r})
+	p := &pending{read: r}
+	s.readAbove(at, m, p)
+	s.ask(at, p)
 }
 
 // response matches a Read Response to the Read that it answers when its first
@@ -80,13 +82,13 @@ func (s *stream) match(at capture.At, m *Message, empty bool) {
 	p := asker.asked.findRead(m.STag, m.TO, empty)
 	if p == nil && s.lost { // the rest of a response whose beginning was lost, perhaps
 		if p = asker.asked.findInside(m.STag, m.TO); p != nil {
-			m.answers, m.Partial = p, true
+			m.answers, m.Partial, m.Use = p, true, p.use
 			return
 		}
 	}
 	first := asker.asked.first()
 	if p != nil {
-		m.answers = p
+		m.answers, m.Use = p, p.use
 		switch {
 		case p == first:
 		case s.lost:

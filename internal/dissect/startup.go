@@ -116,6 +116,7 @@ func (s *stream) frame(at capture.At, b []byte) (int, bool) {
 
 func (f *follower) emitFrame(s *stream, at capture.At, frame *mpa.Frame, raw []byte) {
 	f.a.emit(&Event{Kind: KindFrame, Conn: f.con, At: at, From: f.side(s.id), Frame: frame, FrameRaw: raw})
+	f.frameAbove(s, at, frame)
 }
 
 // tookRequest takes an MPA Request (RFC 5044 §7.1.2 rules 1 and 2).

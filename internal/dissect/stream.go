@@ -46,6 +46,9 @@ type stream struct {
 
 	fpdus      int
 	lost       bool // octets of FPDUs are missing, so that not all messages are known
+	losses     int  // how often
+	toldLost   bool // what the ULP was told of lost and losses
+	toldLosses int
 	terminated bool
 	after      bool // something followed the Terminate, and that was reported
 
@@ -214,6 +217,10 @@ func reason(err error) string {
 // lose takes notice of octets that are not known.
 func (s *stream) lose() {
 	s.lost = true
+	s.losses++
+	if m := s.queues[rdmap.OpSend.Queue()].open; m != nil {
+		s.release(m)
+	}
 	s.queues = [rdmap.NumQueues]queue{}
 	s.tagged = [numSlots]*Message{}
 }

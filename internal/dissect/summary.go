@@ -47,6 +47,8 @@ type (
 		Violations     []jsonViolation `json:"violations"`
 		Unlisted       int             `json:"unlisted_violations"`
 		Notes          []string        `json:"notes"`
+		ULP            string          `json:"ulp"`
+		ULPSummary     any             `json:"ulp_summary"`
 	}
 	jsonMPA struct {
 		Revision          uint8  `json:"revision"`
@@ -106,7 +108,10 @@ func (c *Connection) json(file string) jsonConnection {
 		},
 		Segments: c.Segments, Messages: c.Messages, OtherSegments: c.Other,
 		PayloadBytes: c.Payload, CRCBad: c.BadCRC, UndecodedBytes: c.Undecoded,
-		Violations: []jsonViolation{}, Unlisted: c.MoreViolations, Notes: []string{},
+		Violations: []jsonViolation{}, Unlisted: c.MoreViolations, Notes: []string{}, ULPSummary: struct{}{},
+	}
+	if c.Upper != nil {
+		j.ULP, j.ULPSummary = c.Upper.Name(), c.Upper
 	}
 	for i := range c.Violations {
 		j.Violations = append(j.Violations, c.Violations[i].json())
@@ -139,6 +144,13 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for i, r := range s.all {
+		for _, c := range r.Connections {
+			if err := c.writeUpper(w, s.files[i]); err != nil {
+				return err
+			}
+		}
 	}
 	for i, r := range s.all {
 		for _, c := range r.Connections {
@@ -178,6 +190,17 @@ func (s *Summary) rows() string {
 		}
 	}
 	return b.String()
+}
+
+// writeUpper writes what the connection's ULP did.
+func (c *Connection) writeUpper(w io.Writer, file string) error {
+	if c.Upper == nil {
+		return nil
+	}
+	if _, err := fmt.Fprintf(w, "\n%s: connection %d, %s\n", file, c.Number, c.Upper.Name()); err != nil {
+		return err
+	}
+	return c.Upper.WriteTable(w)
 }
 
 func (c *Connection) writeRemarks(w io.Writer, file string) error {

@@ -11,11 +11,15 @@ import (
 type Options struct {
 	Segments   bool // each segment, not only messages
 	Connection int  // only the connection of this number; 0: all
+	Upper      bool // not the RDMA messages of a connection whose ULP is followed
 }
 
 // shows reports whether an event is to be shown.
 func (o *Options) shows(e *Event) bool {
 	if o.Connection != 0 && o.Connection != e.Conn.Number {
+		return false
+	}
+	if o.Upper && e.Conn.Upper != nil && (e.Kind == KindMessage || e.Kind == KindSegment) {
 		return false
 	}
 	return e.Kind != KindSegment || o.Segments
@@ -74,6 +78,8 @@ func (e *Event) describe() string {
 		return e.Violation.String()
 	case KindNote:
 		return "note: " + e.Note
+	case KindUpper:
+		return e.Upper.String()
 	case KindClose:
 	}
 	if e.Reset {
@@ -142,6 +148,9 @@ func (m *Message) String() string {
 	}
 	if m.Segments > 1 {
 		fmt.Fprintf(&b, " segments=%d", m.Segments)
+	}
+	if m.Use != "" {
+		fmt.Fprintf(&b, " (%s)", m.Use)
 	}
 	if m.Partial {
 		b.WriteString(" (its beginning was not captured)")

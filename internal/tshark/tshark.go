@@ -18,6 +18,19 @@ import (
 // or SMB are off: they call other payloads malformed.
 func Lines(t testing.TB, file string, args ...string) []string {
 	t.Helper()
+	return lines(t, file, append([]string{"--disable-heuristic", rpcHeuristic}, args...))
+}
+
+// LinesRPC is Lines, but the payload of Sends is taken for RPC-over-RDMA.
+func LinesRPC(t testing.TB, file string, args ...string) []string {
+	t.Helper()
+	return lines(t, file, args)
+}
+
+const rpcHeuristic = "rpcrdma_iwarp"
+
+func lines(t testing.TB, file string, args []string) []string {
+	t.Helper()
 	path, err := exec.LookPath("tshark")
 	if err != nil {
 		const missing = "tshark, which judges captures, is missing (apt-get install tshark): %v"
@@ -27,7 +40,7 @@ func Lines(t testing.TB, file string, args ...string) []string {
 		t.Skipf(missing, err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, append([]string{
-		"--disable-heuristic", "rpcrdma_iwarp", "--disable-heuristic", "smb_direct_iwarp", "-r", file,
+		"--disable-heuristic", "smb_direct_iwarp", "-r", file,
 	}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
