@@ -19,6 +19,8 @@ type direction struct {
 	open   map[uint32]*call
 	memory memory
 
+	touched touched // what the other side should not have touched
+
 	// limit is how many calls may be open at a time. A lower one holds when the caller
 	// must have heard of it: lower replies have granted less since the last that granted
 	// limit, and at most lowest.

@@ -172,9 +172,20 @@ func (m *memory) find(tag stag.STag, to, n uint64, read bool) (*region, uint64) 
 	return found, at
 }
 
-// blame judges an access to memory that no open chunk has named.
+// A touched is memory that was touched, and should not have been.
+type touched struct {
+	tag  stag.STag
+	next uint64 // where it would go on
+}
+
+// blame judges an access to memory that no open chunk has named. What goes on where the
+// last such access ended was blamed with it.
 func (c *conn) blame(d *direction, from dissect.Side, at capture.At, what string, tag stag.STag, to, n uint64) {
-	m := &d.memory
+	m, before := &d.memory, d.touched
+	d.touched = touched{tag, to + n}
+	if before == (touched{tag, to}) {
+		return
+	}
 	switch same := m.open[tag]; {
 	case m.crowd || !d.known:
 	case len(same) > 0:
