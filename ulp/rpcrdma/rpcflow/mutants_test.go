@@ -385,7 +385,9 @@ func TestEachFaultIsFound(t *testing.T) {
 		},
 		"a segment beyond the end of all memory": {
 			func(tp *tape) {
-				tp.header(client, xidPlain, func(h *rpcrdma.Header) { h.HasReply, h.Reply = true, []rpcrdma.Segment{{Handle: 5, Length: 2, Offset: 1<<64 - 1}} })
+				tp.header(client, xidPlain, func(h *rpcrdma.Header) {
+					h.HasReply, h.Reply = true, []rpcrdma.Segment{{Handle: 5, Length: 2, Offset: 1<<64 - 1}}
+				})
 			},
 			[]string{"rpc-memory by client", "rpc-reply-chunk by server"}, "goes beyond 2^64",
 		},

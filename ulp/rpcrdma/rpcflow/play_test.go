@@ -70,8 +70,8 @@ func (p *player) frame(f mpa.Frame) {
 // start plays start-up with private data; both is what both sides say of themselves.
 func (p *player) start(both rpcrdma.Private) *player {
 	p.t.Helper()
-	p.frame(mpa.Frame{Revision: 1, PrivateData: both.Append(nil)})
-	p.frame(mpa.Frame{Reply: true, Revision: 1, PrivateData: both.Append(nil)})
+	p.frame(frame(false, both.Append(nil)))
+	p.frame(frame(true, both.Append(nil)))
 	return p
 }
 
@@ -151,7 +151,21 @@ type found struct {
 	headers  int
 }
 
+// frame returns a start-up frame with private data.
+func frame(reply bool, private []byte) mpa.Frame {
+	return mpa.Frame{Reply: reply, Revision: 1, PrivateData: private}
+}
+
 func analyze(t testing.TB, file []byte, a *Analyzer, handlers ...dissect.Handler) found {
+	t.Helper()
+	f := analyzeWith(t, file, a, handlers...)
+	if a.kept != 0 || a.regions != 0 || a.open != 0 {
+		t.Errorf("%d octets, %d segments and %d calls are still remembered", a.kept, a.regions, a.open)
+	}
+	return f
+}
+
+func analyzeWith(t testing.TB, file []byte, a *Analyzer, handlers ...dissect.Handler) found {
 	t.Helper()
 	r, err := capture.NewReader(bytes.NewReader(file))
 	if err != nil {
@@ -183,9 +197,6 @@ func analyze(t testing.TB, file []byte, a *Analyzer, handlers ...dissect.Handler
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if a.kept != 0 || a.regions != 0 || a.open != 0 {
-		t.Errorf("%d octets, %d segments and %d calls are still remembered", a.kept, a.regions, a.open)
 	}
 	return f
 }
