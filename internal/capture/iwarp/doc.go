@@ -17,6 +17,9 @@
 // the TCP stream: package dissect follows that. Behind the first FPDU of a
 // packet the others are in [FPDU.Rest].
 //
+// What a ULP sends is payload, unless a decoder of the ULP is given to [NewDecoder].
+// Package ulp/rpcrdma/rpcflow does that for RPC-over-RDMA.
+//
 // All layers also implement gopacket.DecodingLayer; a DecodingLayerParser that
 // uses [RDMAP] must be told its [DDP] segment beforehand.
 package iwarp

@@ -7,6 +7,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"urnic/mpa"
+	"urnic/rdmap"
 )
 
 // The layer types, in gopacket's range for applications.
@@ -31,6 +32,23 @@ func RegisterPort(port uint16) {
 	layers.RegisterTCPPortLayerType(layers.TCPPort(port), LayerTypeMPA)
 }
 
+// NewDecoder returns a decoder like that of LayerTypeMPA for the connections of a ULP:
+// private has the ULP's private data of start-up frames, and send has Send messages that
+// are in one segment.
+func NewDecoder(private, send gopacket.Decoder) gopacket.Decoder {
+	return gopacket.DecodeFunc(func(b []byte, p gopacket.PacketBuilder) error {
+		if isFrame(b) {
+			return decodeFrameOf(b, p, private)
+		}
+		f := &FPDU{}
+		if err := f.DecodeFromBytes(b, p); err != nil {
+			return err
+		}
+		p.AddLayer(f)
+		return p.NextDecoder(gopacket.DecodeFunc(func(b []byte, p gopacket.PacketBuilder) error { return decodeDDPOf(b, p, send) }))
+	})
+}
+
 // isFrame reports whether b begins with the Key of a start-up frame.
 func isFrame(b []byte) bool {
 	_, _, err := mpa.ParseFrame(b)
@@ -45,12 +63,16 @@ func decodeMPA(b []byte, p gopacket.PacketBuilder) error {
 }
 
 func decodeFrame(b []byte, p gopacket.PacketBuilder) error {
+	return decodeFrameOf(b, p, gopacket.LayerTypePayload)
+}
+
+func decodeFrameOf(b []byte, p gopacket.PacketBuilder, private gopacket.Decoder) error {
 	f := &Frame{}
 	if err := f.DecodeFromBytes(b, p); err != nil {
 		return err
 	}
 	p.AddLayer(f)
-	return p.NextDecoder(f.NextLayerType())
+	return p.NextDecoder(private)
 }
 
 func decodeFPDU(b []byte, p gopacket.PacketBuilder) error {
@@ -65,6 +87,10 @@ func decodeFPDU(b []byte, p gopacket.PacketBuilder) error {
 // decodeDDP decodes RDMAP too: an RDMA message without a header of its own, and
 // without payload, is a layer nevertheless.
 func decodeDDP(b []byte, p gopacket.PacketBuilder) error {
+	return decodeDDPOf(b, p, gopacket.LayerTypePayload)
+}
+
+func decodeDDPOf(b []byte, p gopacket.PacketBuilder, send gopacket.Decoder) error {
 	d := &DDP{}
 	if err := d.DecodeFromBytes(b, p); err != nil {
 		return err
@@ -75,7 +101,22 @@ func decodeDDP(b []byte, p gopacket.PacketBuilder) error {
 		return err
 	}
 	p.AddLayer(r)
+	if r.wholeSend() {
+		return p.NextDecoder(send)
+	}
 	return p.NextDecoder(gopacket.LayerTypePayload)
+}
+
+// wholeSend reports whether the segment is all of a Send message.
+func (r *RDMAP) wholeSend() bool {
+	op := r.Control.Opcode()
+	switch op {
+	case rdmap.OpSend, rdmap.OpSendInvalidate, rdmap.OpSendSE, rdmap.OpSendSEInvalidate:
+	default:
+		return false
+	}
+	c := r.Segment.Control
+	return !c.Tagged() && c.Last() && r.Segment.Untagged.QN == op.Queue() && r.Segment.Untagged.MO == 0
 }
 
 func decodeRDMAP([]byte, gopacket.PacketBuilder) error { return errNoSegment }
