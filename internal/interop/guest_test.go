@@ -25,6 +25,10 @@ const (
 	portOps     = 7200
 	portTools   = 7471 // of rdma-core's tools
 	portRping6  = 7175
+	portNFSRDMA = 20049 // of the kernel's NFS server: nfs-server.sh in the guest
+	portNFS     = 2049  // over TCP
+	portMount   = 20048
+	portRpcbind = 111
 	hostOfGuest = "10.0.2.2" // the guest's name for our 127.0.0.1
 	hostOfIPv6  = "fec0::2"  // and for our ::1
 )
@@ -92,7 +96,10 @@ func bootOnce(name string, params []string) (*guest, error) {
 	for _, f := range []struct {
 		flag string
 		port int
-	}{{"-p", portRping}, {"-p", portOps}, {"-p", portTools}, {"-6", portRping6}} {
+	}{
+		{"-p", portRping}, {"-p", portOps}, {"-p", portTools}, {"-6", portRping6},
+		{"-p", portNFSRDMA}, {"-p", portNFS}, {"-p", portMount}, {"-p", portRpcbind},
+	} {
 		host, err := freePort()
 		if err != nil {
 			return nil, err
@@ -159,8 +166,13 @@ func (g *guest) run(t *testing.T, command string) string {
 
 func (g *guest) try(t *testing.T, command string) (string, error) {
 	t.Helper()
-	cmd := exec.Command(lab("sh"), "-n", g.name, "-t", "600", command)
-	out, err := cmd.CombinedOutput()
+	return g.tryFor(10*time.Minute, command)
+}
+
+// tryFor ends the command when it has run for so long, whole seconds.
+func (g *guest) tryFor(longest time.Duration, command string) (string, error) {
+	limit := strconv.Itoa(int(longest / time.Second))
+	out, err := exec.Command(lab("sh"), "-n", g.name, "-t", limit, command).CombinedOutput()
 	return string(out), err
 }
 

@@ -151,8 +151,8 @@ part_files() {
 
 around() {
     mkdir sizes
-    for n in 0 1 512 1024 4096 8192 32768 65536 131072 262144 1048576; do
-        for d in -9 -5 -4 -3 -2 -1 0 1 2 3 4 5; do
+    for n in 0 1024 3600 4096 131072 1048576; do
+        for d in -4 -3 -1 0 1 2; do
             [ $((n + d)) -lt 0 ] || [ $((n + d)) -gt $((mib << 20)) ] || echo $((n + d))
         done
     done | sort -nu >"$tmp/sizes"
@@ -554,7 +554,7 @@ own_range() {
 }
 read_whole() { cmp shared "$tmp/whole"; }
 own_names() {
-    for j in $(seq 40); do
+    for j in $(seq 20); do
         echo "$1" >"busy/$1.$j"
         mv "busy/$1.$j" "busy/$1-$j"
         [ $((j % 2)) = 0 ] || rm "busy/$1-$j"
@@ -578,7 +578,7 @@ reads_at_once() {
 names_at_once() {
     mkdir busy
     together own_names
-    for i in $(seq "$writers"); do for j in $(seq 2 2 40); do echo "$i-$j"; done; done | sort >"$tmp/names"
+    for i in $(seq "$writers"); do for j in $(seq 2 2 20); do echo "$i-$j"; done; done | sort >"$tmp/names"
     listed busy
     (cd busy && for f in *; do is "$(cat "$f")" "${f%-*}"; done)
     rm -r busy
