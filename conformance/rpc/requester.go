@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"urnic/conformance"
@@ -21,7 +22,8 @@ const credits = 32
 // Connect opens a connection to a target that is a server. private is all of the ULP's
 // private data.
 func Connect(t *conformance.T, private []byte) *Requester {
-	return &Requester{End: newEnd(t, private), Credits: 1, xid: 0x5E9A0000}
+	// Servers that remember their replies know calls by their XIDs, over connections.
+	return &Requester{End: newEnd(t, private), Credits: 1, xid: rand.Uint32()}
 }
 
 // Chunks are what goes into the header of a call.
