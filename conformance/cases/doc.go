@@ -18,6 +18,6 @@ func All() []conformance.Group {
 		{Name: "protection", Cases: protection()},
 		{Name: "robustness", Cases: robustness()},
 		{Name: "teardown", Cases: teardown()},
-		{Name: "rpcrdma", Cases: rpcrdma()},
+		{Name: "rpcrdma", Cases: rpcOverRDMA()},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"urnic/conformance/rpc"
 )
 
-// rpcrdma holds the cases of RPC-over-RDMA (RFC 8166, 8797, 8167).
-func rpcrdma() []conformance.Case {
+// rpcOverRDMA holds the cases of RPC-over-RDMA (RFC 8166, 8797, 8167).
+func rpcOverRDMA() []conformance.Case {
 	return slices.Concat(
 		rpcCredits(), rpcHeaders(), rpcErrors(), rpcMalformed(), rpcDiscarded(), rpcReadChunks(), rpcWriteChunks(),
 		rpcLong(), rpcEligibility(), rpcMemory(), rpcPrivate(), rpcClient(), rpcClientDiscards(),

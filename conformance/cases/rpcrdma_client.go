@@ -274,7 +274,7 @@ func reverse() []conformance.Case {
 			Clause: "rfc8167-5.2-1", Name: "null",
 			Title: "The reply to a reverse call has the version of the call",
 			Run: func(t *conformance.T) {
-				m, _, _ := reverseNull(t, rpc.Chunks{})
+				m, _, _ := reverseNull(t, calledBack(t), rpc.Chunks{})
 				t.Check(m.Version == rpc.Version, "version 1", "%s", m.Header)
 			},
 		},
@@ -282,7 +282,7 @@ func reverse() []conformance.Case {
 			Clause: "rfc8167-5.2-2", Name: "null",
 			Title: "The reply to a reverse call begins with the XID of its header, which is that of the call",
 			Run: func(t *conformance.T) {
-				m, h, r := reverseNull(t, rpc.Chunks{})
+				m, h, r := reverseNull(t, calledBack(t), rpc.Chunks{})
 				t.Check(m.Proc == rpc.Msg && m.XID == h.XID && r.XID == h.XID, fmt.Sprintf("XID 0x%08x", h.XID), "%s, and 0x%08x behind it", m.Header, r.XID)
 			},
 		},
@@ -290,7 +290,7 @@ func reverse() []conformance.Case {
 			Clause: "rfc8167-5.2-3", Name: "null",
 			Title: "The answer to a reverse call is an RPC message of type REPLY",
 			Run: func(t *conformance.T) {
-				m, _, _ := reverseNull(t, rpc.Chunks{})
+				m, _, _ := reverseNull(t, calledBack(t), rpc.Chunks{})
 				_, err := rpc.ParseReply(m.Payload)
 				t.Check(err == nil, "an RPC message of type REPLY", "%s, and %v", m.Header, err)
 			},
@@ -299,8 +299,9 @@ func reverse() []conformance.Case {
 			Clause: "rfc8167-5.3-1", Name: "read-list",
 			Title: "A reverse call with a Read list is answered with ERR_CHUNK by who takes no chunks",
 			Run: func(t *conformance.T) {
-				reverseNull(t, rpc.Chunks{}) // it takes reverse calls
-				m, h, _ := reverseNull(t, rpc.Chunks{Reads: []rpc.ReadSegment{{Position: 40, Segment: rpc.Segment{Handle: noSTag, Length: 4}}}})
+				s := calledBack(t)
+				reverseNull(t, s, rpc.Chunks{}) // it takes reverse calls
+				m, h, _ := reverseNull(t, s, rpc.Chunks{Reads: []rpc.ReadSegment{{Position: 40, Segment: rpc.Segment{Handle: noSTag, Length: 4}}}})
 				t.Check(m.Proc == rpc.Error && m.Err == rpc.ErrChunk && m.XID == h.XID, "ERR_CHUNK", "%s", m.Header)
 			},
 		},
@@ -319,12 +320,18 @@ func reverse() []conformance.Case {
 // reverseProgram is that of NFS version 4's callbacks, whose NULL anybody may be asked.
 const reverseProgram = 0x40000000
 
-// reverseNull makes a reverse call of NULL, and returns what answers it. The client's own
-// calls wait for that long. It skips the case if the client does not take such calls.
-func reverseNull(t *conformance.T, with rpc.Chunks) (*rpc.Message, rpc.Header, rpc.Reply) {
+// calledBack waits for a client's call, so that it may be called, and leaves it without
+// a reply.
+func calledBack(t *conformance.T) *rpc.Server {
 	s := rpc.Serve(t, modest())
 	s.AwaitCall()
-	c := rpc.Call{XID: 0xCA11BAC1, Program: reverseProgram, Version: 1}
+	return s
+}
+
+// reverseNull makes a reverse call of NULL, and returns what answers it. It skips the case
+// if the client does not take such calls.
+func reverseNull(t *conformance.T, s *rpc.Server, with rpc.Chunks) (*rpc.Message, rpc.Header, rpc.Reply) {
+	c := rpc.Call{XID: 0xCA11BAC1 + uint32(len(with.Reads)), Program: reverseProgram, Version: 1}
 	h := rpc.Header{XID: c.XID, Version: rpc.Version, Credits: 1, Proc: rpc.Msg, Reads: with.Reads}
 	s.Post(h, c.Octets(), "")
 	m, err := s.Next(t.Timeout())

@@ -31,9 +31,10 @@ func rpcClientDiscards() []conformance.Case {
 			b := rpc.Header{XID: h.XID, Version: h.Version, Credits: h.Credits}.Octets()
 			return append(append(b[:20], 0, 0, 0, 1, 0xFF, 0xFF, 0xFF, 0xFF), b[24:]...)
 		}},
-		{"rfc8166-4.5-3", "read-list-cut", "a Read list that ends within an entry", func(h rpc.Header, _ rpc.Reply) []byte {
-			h.Reads = []rpc.ReadSegment{{}}
-			return h.Octets()[:32]
+		{"rfc8166-4.5-3", "reply-chunk-cut", "a Reply chunk of two segments, one of which is there", func(h rpc.Header, _ rpc.Reply) []byte {
+			h = rpc.Header{XID: h.XID, Version: h.Version, Credits: h.Credits, Reply: rpc.Chunk{{}, {}}}
+			b := h.Octets()
+			return b[:len(b)-16]
 		}},
 		{"rfc8166-4.5-3", "nomsg-without-chunks", "an RDMA_NOMSG with three empty lists", func(h rpc.Header, _ rpc.Reply) []byte {
 			return rpc.Header{XID: h.XID, Version: h.Version, Credits: h.Credits, Proc: rpc.NoMsg}.Octets()

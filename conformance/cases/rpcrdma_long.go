@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"fmt"
+
 	"urnic/conformance"
 	"urnic/conformance/rpc"
 )
@@ -163,12 +165,14 @@ func longReplies() []conformance.Case {
 			}),
 		},
 		{
-			Clause: "rfc8166-3.5.3-3", Name: "reply-chunk-and-write-chunk",
-			Title: "With a Write chunk for the data, a reply that fits then is sent inline or by the Reply chunk, both of which come back",
+			Clause: "rfc8166-4.3.3-2", Name: "reply-chunk-and-write-chunk", Also: []string{"rfc8166-4.3.2-1"},
+			Title: "With a Write chunk for the data, the reply has none of them: the Reply chunk comes back with what else is in it",
 			Run: withFile("both-chunks", 2000, modest, func(t *conformance.T, r *rpc.Requester, f *rpc.File) {
 				data, rest := r.Room(2000), r.Room(4096)
 				a, res := readWith(t, r, f, 2000, rpc.Chunks{Writes: []rpc.Chunk{data.Whole()}, Reply: rest.Whole()})
 				t.Check(len(a.Writes) == 1 && a.Header.Reply != nil, "a Write chunk and a Reply chunk", "%s", a.Header)
+				n := rest.Touched(0)
+				t.Check(a.Header.Reply.Len() == n, fmt.Sprintf("a Reply chunk of %d octets, as many as were written there", n), "%s", a.Header)
 				t.Check(res.Count == 2000 && len(res.Rest) == 0, "2000 octets, in the Write chunk", "%d octets, %d of them in the Payload stream", res.Count, len(res.Rest))
 				checkContents(t, f, data.Data)
 			}),

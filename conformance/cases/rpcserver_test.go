@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"urnic/conformance/mutants/files"
 	"urnic/conformance/rpc"
 	"urnic/rnic"
 )
@@ -28,7 +29,7 @@ const (
 )
 
 // scriptRoot is the file handle of its one directory.
-var scriptRoot = []byte("root")
+var scriptRoot = []byte(files.Root)
 
 // startScript runs a script, and returns its address.
 func startScript(t *testing.T, fault string) string {
