@@ -1,0 +1,9 @@
+package nfs_test
+
+import (
+	"testing"
+
+	"urnic/internal/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
