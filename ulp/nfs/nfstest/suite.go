@@ -36,7 +36,7 @@ const (
 	HardLinks   Feature = 1 << iota
 	Symlinks            // with any target
 	FIFOs               //
-	OneTime             // to be set without the other
+	AccessTimes         // that can be set apart from those of content
 	Directories         // whose listing stays valid while they change
 	Identity            // files that are renamed keep their handles
 	Statuses            // that tell what is wrong with a call
