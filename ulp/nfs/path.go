@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"urnic/ulp/nfs/nfs3"
+	"urnic/ulp/oncrpc/xdr"
 )
 
 // Bounds of paths.
@@ -164,14 +165,26 @@ func (c *Client) getattr(ctx context.Context, h nfs3.Handle) (nfs3.Attr, error) 
 }
 
 func (c *Client) readlink(ctx context.Context, h nfs3.Handle) (string, error) {
-	var res nfs3.ReadLinkRes
-	if err := c.call(ctx, nfs3.ProcReadLink, &nfs3.HandleArgs{Handle: h}, &res, &res.Status, make([]byte, nfs3.MaxPath)); err != nil {
+	args, res := nfs3.HandleArgs{Handle: h}, linkRes{}
+	if err := c.call(ctx, nfs3.ProcReadLink, &args, &res, &res.Status, make([]byte, nfs3.MaxPath)); err != nil {
 		return "", err
 	}
-	if target := string(res.Path); target != "" && !strings.ContainsRune(target, 0) {
-		return target, nil
+	if res.target != "" && !strings.ContainsRune(res.target, 0) {
+		return res.target, nil
 	}
 	return "", ErrServer
+}
+
+// linkRes are results of READLINK that outlive the reply.
+type linkRes struct {
+	nfs3.ReadLinkRes
+	target string
+}
+
+func (r *linkRes) Decode(d *xdr.Decoder) error {
+	err := r.ReadLinkRes.Decode(d)
+	r.target, r.Path = string(r.Path), nil
+	return err
 }
 
 // Readlink returns what a symbolic link says.
