@@ -143,7 +143,7 @@ func TestConformRefusesWhatItCannotDo(t *testing.T) {
 	}{
 		{"--target HOST:PORT", nil},
 		{"--target HOST:PORT", []string{"--profile", "urnic", "--listen", "127.0.0.1:0"}},
-		{"raw, rping or urnic", []string{"--profile", "siw", "--target", nobody}},
+		{"raw, rping, urnic or rpcrdma", []string{"--profile", "siw", "--target", nobody}},
 		{"give HOST:PORT", []string{"--target", "127.0.0.1"}},
 		{"give HOST:PORT", []string{"--listen", "127.0.0.1"}},
 		{"--timeout 0s", []string{"--target", nobody, "--timeout", "0"}},
