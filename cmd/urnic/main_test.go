@@ -167,7 +167,7 @@ func TestWrongUsageIsToldInOneLine(t *testing.T) {
 }
 
 func TestHelpHasExamples(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"demo", "--help"}, {"devinfo", "--help"}, {"rping", "--help"}, {"dissect", "--help"}, {"run", "--help"}, {"version", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"demo", "--help"}, {"devinfo", "--help"}, {"rping", "--help"}, {"dissect", "--help"}, {"run", "--help"}, {"rpc", "--help"}, {"rpc", "call", "--help"}, {"rpc", "info", "--help"}, {"version", "--help"}} {
 		status, out, _ := urnic(t, nil, args...)
 		if status != 0 || !strings.Contains(out, "Examples:\n  urnic ") {
 			t.Errorf("%v: status %d\n%s", args, status, out)

@@ -27,6 +27,7 @@ kernel module and no privileges.`,
   urnic dissect --summary --json capture.pcap
   urnic conform serve
   urnic run -- rping -s
+  urnic rpc info server
   urnic version`,
 		Args:          noArgs,
 		SilenceErrors: true, // run prints them
@@ -42,6 +43,7 @@ kernel module and no privileges.`,
 		newDissectCommand(),
 		newConformCommand(),
 		newRunCommand(),
+		newRPCCommand(),
 		newVersionCommand(),
 	)
 	return root
