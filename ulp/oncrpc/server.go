@@ -40,6 +40,7 @@ type Server struct {
 	slots      chan struct{} // holds one for each handler that runs
 	duplicates *duplicates
 	counters   counters
+	held       atomic.Int64 // octets, of connections of ServeTCP
 
 	life context.Context // ends with Close
 	kill context.CancelFunc
@@ -238,7 +239,10 @@ func (s *Server) carryOut(ctx context.Context, proc Procedure, in *incoming) err
 		err = &AcceptedError{Stat: GarbageArguments}
 	case err == nil:
 		return nil
-	case !repliable(err):
+	case repliable(err):
+	case ctx.Err() != nil: // it was not to end: the client may try again
+		return ErrNoReply
+	default:
 		s.log.Warn("a call has failed", "procedure", proc.Name, "program", in.Header.Program, "peer", in.Exchange.Remote, "error", err)
 		err = &AcceptedError{Stat: SystemError}
 	}
@@ -363,11 +367,6 @@ func (s *Server) drain() <-chan struct{} {
 func (s *Server) Close() error {
 	idle := s.drain()
 	s.kill()
-	s.mu.Lock()
-	for e := range s.ends {
-		_ = e.conn.Close() // its reader finds out
-	}
-	s.mu.Unlock()
 	<-idle
 	return nil
 }

@@ -27,6 +27,11 @@ type ServeTCPConfig struct {
 	// DefaultRecordMost. A longer one ends the connection.
 	RecordMost int
 
+	// Octets is how many octets calls that were read and replies that were not taken
+	// may hold, of all connections; 0 stands for 1 GiB. One connection has a sixteenth
+	// of it. Beyond that no more calls are read, but one of each connection.
+	Octets int
+
 	// Idle is how long a connection may be without calls before it is closed; 0 stands
 	// for six minutes: clients of NFS close them after five.
 	Idle time.Duration
@@ -41,6 +46,7 @@ func (c *ServeTCPConfig) fill() {
 	c.Connections = cmp.Or(max(0, c.Connections), 1024)
 	c.Calls = cmp.Or(max(0, c.Calls), 64)
 	c.RecordMost = cmp.Or(max(0, c.RecordMost), DefaultRecordMost)
+	c.Octets = cmp.Or(max(0, c.Octets), 1<<30)
 	c.Idle = cmp.Or(max(0, c.Idle), 6*time.Minute)
 	c.Stall = cmp.Or(max(0, c.Stall), defaultStall)
 }
@@ -150,7 +156,9 @@ type tcpEnd struct {
 	reader patientReader
 	out    *recordWriter
 	slots  chan struct{} // holds one for each call
+	memory *holding
 	calls  sync.WaitGroup
+	cancel context.CancelFunc // ends the connection, and the contexts of its calls
 }
 
 func newTCPEnd(s *Server, conn net.Conn) *tcpEnd {
@@ -161,6 +169,7 @@ func newTCPEnd(s *Server, conn net.Conn) *tcpEnd {
 	}
 	e.out = newRecordWriter(conn, e.cfg.Stall)
 	e.slots = make(chan struct{}, e.cfg.Calls)
+	e.memory = newHolding(e.cfg.Octets/16, e.cfg.Octets/e.cfg.Connections, &s.held, int64(e.cfg.Octets))
 	e.reader = patientReader{e: e}
 	e.ahead = bufio.NewReaderSize(&e.reader, readAhead)
 	e.in.init(e.ahead, e.cfg.RecordMost)
@@ -169,17 +178,35 @@ func newTCPEnd(s *Server, conn net.Conn) *tcpEnd {
 
 // serve reads calls until that fails, and waits until all were replied to.
 func (e *tcpEnd) serve(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { _ = e.conn.Close() }) // ends all that waits for the peer
+	ctx, e.cancel = context.WithCancel(ctx)
+	closing := context.AfterFunc(ctx, func() { _ = e.conn.Close() }) // ends all that waits for the peer
+	killing := context.AfterFunc(e.s.life, e.cancel)
 	err := e.read(ctx)
 	if !errors.Is(err, errDraining) && !errors.Is(err, errEnded) {
 		e.s.log.Debug("a connection has ended", "peer", e.remote, "error", err)
-		cancel()
+		e.cancel()
 	}
 	e.calls.Wait()
-	stop()
-	cancel()
+	if errors.Is(err, errDraining) {
+		e.linger()
+	}
+	killing()
+	closing()
+	e.cancel()
 	_ = e.conn.Close() // nothing is left to say
+}
+
+// lingering is how long a peer may take to hear that a connection is over.
+const lingering = time.Second
+
+// linger says that there are no more replies, and waits until the peer has heard that: to
+// close a connection on which more calls have come could destroy replies on their way.
+func (e *tcpEnd) linger() {
+	half, ok := e.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || e.conn.SetReadDeadline(time.Now().Add(lingering)) != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, e.conn) // whatever ends it
 }
 
 var (
@@ -204,9 +231,29 @@ func (e *tcpEnd) read(ctx context.Context) error {
 			return err
 		}
 		x := newTCPExchange(e, ctx, m)
+		if err := e.admit(ctx, x); err != nil {
+			<-e.slots
+			m.Release()
+			x.release()
+			return err
+		}
 		e.calls.Add(1)
 		go x.run()
 	}
+}
+
+// admit waits until there may be one more call.
+func (e *tcpEnd) admit(ctx context.Context, x *tcpExchange) error {
+	x.held = len(x.Call.Stream) + reserved
+	for !e.memory.take(x.held) {
+		select {
+		case <-e.memory.free:
+		case <-ctx.Done():
+			x.held = 0
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // next returns the next call.
@@ -271,6 +318,7 @@ type tcpExchange struct {
 	ctx   context.Context //nolint:containedctx // of the goroutine that the call is carried out in
 	reply xdr.Encoder
 	bulks []*buffer
+	held  int // octets of the connection's holding
 
 	run    func() // serve
 	buffer func(n int) []byte
@@ -308,15 +356,20 @@ func (x *tcpExchange) serve() {
 	defer x.Call.Release() // the reply may be made of it
 	err := e.s.Serve(x.ctx, &x.Exchange, &x.reply)
 	if err == nil {
+		needed := len(x.Call.Stream) + x.reply.Len()
+		e.memory.add(needed - x.held)
+		x.held = needed
 		err = e.out.write(context.Background(), &x.reply)
 	}
 	if err != nil && !errors.Is(err, ErrNoReply) && !errors.Is(err, ErrClosed) { // the reader knows of the latter
 		e.s.log.Debug("a connection ends", "peer", e.remote, "error", err)
-		_ = e.conn.Close() // its reader finds out
+		e.cancel()
 	}
 }
 
 func (x *tcpExchange) release() {
+	x.e.memory.add(-x.held)
+	x.held = 0
 	x.reply.Reset()
 	for i, b := range x.bulks {
 		b.release()
