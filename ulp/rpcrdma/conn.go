@@ -54,6 +54,9 @@ func (c *Conn) Do(ctx context.Context, r *oncrpc.Request) (*oncrpc.Message, erro
 // Limit returns how many calls may be in flight.
 func (c *Conn) Limit() int { return c.e.calls.limit() }
 
+// Waiting returns how many calls wait for others to be over, as no more may be in flight.
+func (c *Conn) Waiting() int { return c.e.calls.credits.waiting() }
+
 // SetCredits changes how many calls may be in flight, if the server grants as many: from
 // 1 to Config.Credits, for which there are receives.
 func (c *Conn) SetCredits(n int) { c.e.calls.credits.ask(min(max(1, n), c.e.cfg.Credits)) }

@@ -101,6 +101,16 @@ func (s *share) give(n int) {
 	s.mu.Unlock()
 }
 
+// waiting returns how many wait.
+func (s *share) waiting() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := s.first; w != nil; w = w.next {
+		n++
+	}
+	return n
+}
+
 // close lets nobody take anything any more.
 func (s *share) close(err error) {
 	s.mu.Lock()

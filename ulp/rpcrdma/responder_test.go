@@ -543,8 +543,7 @@ func TestResponderInvalidatesOnlyWhatItMay(t *testing.T) {
 // re-established a connection, the Responder should send an RDMA_ERROR reply with an
 // rdma_err value of ERR_CHUNK".
 func TestCallThatHasEndedTheConnectionIsRefusedOnTheNext(t *testing.T) {
-	s := newService(t)
-	_, address := serve(t, s, rpcrdma.Config{})
+	srv, address := serve(t, newService(t), rpcrdma.Config{})
 	for name, c := range map[string]func(r *raw, xid uint32) []byte{
 		"a Read chunk that is not there": func(_ *raw, xid uint32) []byte {
 			return bulksCall(header(xid, func(h *rpcrdma.Header) {
@@ -576,6 +575,7 @@ func TestCallThatHasEndedTheConnectionIsRefusedOnTheNext(t *testing.T) {
 			if err := r.ended(); err == nil {
 				t.Fatal("the connection has ended without an error")
 			}
+			waitFor(t, func() bool { return len(srv.Peers()) == 0 })
 			again := rawDial(t, address, rawPrivate)
 			again.null()
 			again.send(c(again, xid))
@@ -634,12 +634,13 @@ func (f serviceFunc) Serve(ctx context.Context, x *oncrpc.Exchange, reply *xdr.E
 }
 
 func TestServiceMayGiveNoReplyAndEndTheConnection(t *testing.T) {
-	errService := errors.New("the service has had enough")
 	s := newService(t)
-	err := oncrpc.ErrNoReply
 	_, address := serve(t, serviceFunc(func(ctx context.Context, x *oncrpc.Exchange, reply *xdr.Encoder) error {
-		if binary.BigEndian.Uint32(x.Call.Stream)%2 == 0 {
-			return err
+		switch binary.BigEndian.Uint32(x.Call.Stream) {
+		case 2:
+			return oncrpc.ErrNoReply
+		case 3:
+			return errors.New("the service has had enough")
 		}
 		return s.Serve(ctx, x, reply)
 	}), rpcrdma.Config{})
@@ -651,7 +652,6 @@ func TestServiceMayGiveNoReplyAndEndTheConnection(t *testing.T) {
 			t.Fatalf("got %+v", h)
 		}
 	}
-	err = errService
-	r.send(callMessage(header(2, nil), procNull, nil))
+	r.send(callMessage(header(3, nil), procNull, nil))
 	_ = r.ended()
 }

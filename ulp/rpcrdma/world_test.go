@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -266,4 +267,14 @@ func roundTrip(t testing.TB, c oncrpc.Conn, change func(r *oncrpc.Request), leng
 		}
 	}
 	m.Release()
+}
+
+// waitFor waits until something holds.
+func waitFor(t testing.TB, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !f(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come to pass")
+		}
+	}
 }
