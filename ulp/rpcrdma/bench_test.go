@@ -163,10 +163,7 @@ func benchConn(b *testing.B, cfg rpcrdma.Config) *rpcrdma.Conn {
 }
 
 // A caller makes the same call again and again.
-type caller struct {
-	r   *oncrpc.Request
-	xid uint32
-}
+type caller struct{ r *oncrpc.Request }
 
 func (c *caller) do(b *testing.B, conn oncrpc.Conn, proc uint32, args func(e *xdr.Encoder)) {
 	c.r.XID = xids.Add(1)

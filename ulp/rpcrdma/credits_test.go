@@ -42,7 +42,7 @@ func (r *raw) quiet(c *rpcrdma.Conn) {
 // prior to sending its next request"; §3.3.1: "A Requester MUST NOT send unacknowledged
 // requests in excess of the Responder's granted credit limit", which may rise and fall.
 func TestRequesterKeepsToItsCredits(t *testing.T) {
-	r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{Credits: 16})
+	r, conn := rawServe(t, rawPrivate, rpcrdma.Config{Credits: 16})
 	var calls []*pendingCall
 	for range 100 {
 		calls = append(calls, start(t.Context(), conn, nil))
@@ -90,7 +90,7 @@ func TestRequesterKeepsToItsCredits(t *testing.T) {
 
 // Who comes first is served first.
 func TestCallersWaitTheirTurn(t *testing.T) {
-	r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{})
+	r, conn := rawServe(t, rawPrivate, rpcrdma.Config{})
 	first := start(t.Context(), conn, nil)
 	held := r.flight(1)[0]
 	var calls []*pendingCall
@@ -154,7 +154,7 @@ func TestRequesterThatExceedsItsCreditsIsCutOff(t *testing.T) {
 	}
 	peer := srv.Peers()[0]
 	r.send(callMessage(header(xids.Add(1), nil), procNull, nil))
-	if r.ended(); !errors.Is(peer.Err(), rpcrdma.ErrCredits) {
+	if _ = r.ended(); !errors.Is(peer.Err(), rpcrdma.ErrCredits) {
 		t.Errorf("the connection has ended for %v", peer.Err())
 	}
 	<-peer.Done()

@@ -28,8 +28,8 @@ type raw struct {
 	private []byte    // of the other side
 }
 
-// newRaw makes the objects of a peer, with so many receives of 4,096 octets.
-func newRaw(t testing.TB, receives int) *raw {
+// newRaw makes the objects of a peer, with receives of 4,096 octets.
+func newRaw(t testing.TB) *raw {
 	t.Helper()
 	r := &raw{t: t, dev: open(t, "raw"), mem: make([]byte, 4096*rawReceives)}
 	var err error
@@ -47,7 +47,7 @@ func newRaw(t testing.TB, receives int) *raw {
 	must()
 	r.mr, err = r.pd.Register(r.mem, rnic.LocalWrite)
 	must()
-	for i := range receives {
+	for i := range rawReceives {
 		r.post(uint64(i + 1))
 	}
 	return r
@@ -64,17 +64,12 @@ func (r *raw) post(id uint64) {
 var rawPrivate = rpcrdma.Private{Send: 4096, Receive: 4096}.Append(nil)
 
 // rawDial connects to a server.
-func rawDial(t testing.TB, address string, private []byte, conn ...rnic.ConnParam) *raw {
+func rawDial(t testing.TB, address string, private []byte) *raw {
 	t.Helper()
-	r := newRaw(t, rawReceives)
-	param := rnic.ConnParam{}
-	if len(conn) > 0 {
-		param = conn[0]
-	}
-	param.PrivateData = private
+	r := newRaw(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := r.qp.Connect(ctx, address, param); err != nil {
+	if err := r.qp.Connect(ctx, address, rnic.ConnParam{PrivateData: private}); err != nil {
 		t.Fatal(err)
 	}
 	p, _ := r.qp.Params()
@@ -83,9 +78,9 @@ func rawDial(t testing.TB, address string, private []byte, conn ...rnic.ConnPara
 }
 
 // rawServe dials a raw peer, and returns both sides.
-func rawServe(t testing.TB, private []byte, receives int, cfg rpcrdma.Config) (*raw, *rpcrdma.Conn) {
+func rawServe(t testing.TB, private []byte, cfg rpcrdma.Config) (*raw, *rpcrdma.Conn) {
 	t.Helper()
-	r := newRaw(t, receives)
+	r := newRaw(t)
 	l := listen(t, r.dev)
 	accepted := make(chan error, 1)
 	go func() {
@@ -124,11 +119,11 @@ func (r *raw) do(wr rnic.SendWR) rnic.WC {
 		r.t.Fatal(err)
 	}
 	for {
-		if wc := r.next(); wc.ID == wr.ID {
+		wc := r.next()
+		if wc.ID == wr.ID {
 			return wc
-		} else {
-			r.wcs = append(r.wcs, wc)
 		}
+		r.wcs = append(r.wcs, wc)
 	}
 }
 
@@ -249,16 +244,16 @@ func callMessage(h rpcrdma.Header, proc uint32, args func(e *xdr.Encoder)) []byt
 const callLen = 40
 
 // replyMessage returns a reply without results behind a header.
-func replyMessage(h rpcrdma.Header, results ...byte) []byte {
-	return append(h.Append(nil), replyStream(h.XID, results...)...)
+func replyMessage(h rpcrdma.Header) []byte {
+	return append(h.Append(nil), replyStream(h.XID)...)
 }
 
-func replyStream(xid uint32, results ...byte) []byte {
+func replyStream(xid uint32) []byte {
 	var e xdr.Encoder
 	if err := (&oncrpc.Reply{XID: xid}).Encode(&e); err != nil {
 		panic(err)
 	}
-	return append(e.AppendTo(nil), results...)
+	return e.AppendTo(nil)
 }
 
 // null makes a null call and wants its reply.

@@ -168,7 +168,7 @@ func TestRequesterReducesWhatDoesNotFit(t *testing.T) {
 		{"a protected call in segments", rpcrdma.Config{MaxSegment: 3000}, []int{5003}, true, rpcrdma.NoMsg, []int{0, 0}, []int{3000, callLen + 4 + 5004 - 3000}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, conn := rawServe(t, rawPrivate, rawReceives, c.cfg)
+			r, conn := rawServe(t, rawPrivate, c.cfg)
 			p := start(t.Context(), conn, func(q *oncrpc.Request) {
 				for i, n := range c.bulks {
 					withBulks(q, filled(n, uint32(i)))
@@ -196,7 +196,7 @@ func TestRequesterReducesWhatDoesNotFit(t *testing.T) {
 		})
 	}
 	t.Run("a Long Call with a chunk", func(t *testing.T) {
-		r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{})
+		r, conn := rawServe(t, rawPrivate, rpcrdma.Config{})
 		p := start(t.Context(), conn, func(q *oncrpc.Request) {
 			q.Call.Opaque(filled(6001, 1))
 			withBulks(q, filled(5001, 2), filled(100, 3))
@@ -242,7 +242,7 @@ func TestRequesterProvidesForTheReply(t *testing.T) {
 		{"a sink of a protected call", rpcrdma.Config{}, 200, []int{5001}, true, nil, []uint32{5204}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, conn := rawServe(t, rawPrivate, rawReceives, c.cfg)
+			r, conn := rawServe(t, rawPrivate, c.cfg)
 			p := start(t.Context(), conn, func(q *oncrpc.Request) {
 				q.ReplyMost, q.Whole = c.most, c.whole
 				for _, n := range c.sinks {
@@ -262,7 +262,7 @@ func TestRequesterProvidesForTheReply(t *testing.T) {
 
 // RFC 8166 §3.4.6.1, §4.3.2.1: each Write chunk is a result, in order.
 func TestRequesterFindsResultsInItsChunks(t *testing.T) {
-	r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{MaxSegment: 3000})
+	r, conn := rawServe(t, rawPrivate, rpcrdma.Config{MaxSegment: 3000})
 	sinks := [][]byte{make([]byte, 5000), make([]byte, 100), make([]byte, 7000)}
 	p := start(t.Context(), conn, func(q *oncrpc.Request) { q.Sinks, q.ReplyMost = sinks, 5000 })
 	h, _, _ := r.recv()
@@ -316,7 +316,7 @@ func TestRequesterFindsResultsInItsChunks(t *testing.T) {
 // RFC 8166 §4.5: "If errors are detected in the RPC-over-RDMA header of an RPC Reply message, a
 // Requester MUST silently discard the message"; §4.6.1, §4.6.2: so it does MSGP and DONE.
 func TestRequesterDiscardsBrokenReplies(t *testing.T) {
-	r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{})
+	r, conn := rawServe(t, rawPrivate, rpcrdma.Config{})
 	sink := make([]byte, 5000)
 	p := start(t.Context(), conn, func(q *oncrpc.Request) { q.Sinks, q.ReplyMost = [][]byte{sink}, 6000 })
 	h, _, _ := r.recv()
@@ -375,7 +375,7 @@ func TestRequesterDiscardsBrokenReplies(t *testing.T) {
 
 // RFC 8166 §4.5: "Receipt of this procedure completes the RPC transaction".
 func TestRequesterTellsWhyACallIsRefused(t *testing.T) {
-	r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{})
+	r, conn := rawServe(t, rawPrivate, rpcrdma.Config{})
 	for _, want := range []rpcrdma.RefusedError{{Code: rpcrdma.ErrVers, Low: 2, High: 4}, {Code: rpcrdma.ErrChunk}} {
 		p := start(t.Context(), conn, nil)
 		h, _, _ := r.recv()
@@ -391,7 +391,7 @@ func TestRequesterTellsWhyACallIsRefused(t *testing.T) {
 }
 
 func TestLongReplyOfAnotherCallIsRefused(t *testing.T) {
-	r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{})
+	r, conn := rawServe(t, rawPrivate, rpcrdma.Config{})
 	p := start(t.Context(), conn, func(q *oncrpc.Request) { q.ReplyMost = 6000 })
 	h, _, _ := r.recv()
 	r.place(h.Reply[0], replyStream(h.XID+1))
@@ -406,7 +406,7 @@ func TestLongReplyOfAnotherCallIsRefused(t *testing.T) {
 }
 
 func TestCallsThatCannotBeSentAreRefused(t *testing.T) {
-	r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{MaxSegment: 16})
+	r, conn := rawServe(t, rawPrivate, rpcrdma.Config{MaxSegment: 16})
 	for name, change := range map[string]func(q *oncrpc.Request){
 		"a header of too many segments":   func(q *oncrpc.Request) { withBulks(q, make([]byte, 10_000)) },
 		"a reply of negative length":      func(q *oncrpc.Request) { q.ReplyMost = -1 },
@@ -465,7 +465,7 @@ func TestMemoryIsClosedWhenACallIsOver(t *testing.T) {
 			for _, end := range []string{"answered", "refused", "canceled", "invalidated"} {
 				t.Run(fmt.Sprintf("%v, %s, %s", how, w.name, end), func(t *testing.T) {
 					private := rpcrdma.Private{Send: 4096, Receive: 4096, Invalidate: true}.Append(nil)
-					r, conn := rawServe(t, private, rawReceives, rpcrdma.Config{Registration: how})
+					r, conn := rawServe(t, private, rpcrdma.Config{Registration: how})
 					data, sink := filled(5000, 1), filled(5000, 2)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
@@ -477,6 +477,7 @@ func TestMemoryIsClosedWhenACallIsOver(t *testing.T) {
 					if got := r.do(w.use(r, h)); got.Err() != nil { // while the call is in flight, it can be used
 						t.Fatal(got.Err())
 					}
+					r.quiet(conn) // it has arrived
 					switch end {
 					case "answered", "invalidated":
 						m := replyMessage(header(h.XID, func(reply *rpcrdma.Header) {
@@ -547,7 +548,7 @@ func TestMemoryBesideAChunkIsClosed(t *testing.T) {
 			},
 		} {
 			t.Run(fmt.Sprint(how, ", ", name), func(t *testing.T) {
-				r, conn := rawServe(t, rawPrivate, rawReceives, rpcrdma.Config{Registration: how})
+				r, conn := rawServe(t, rawPrivate, rpcrdma.Config{Registration: how})
 				memory := make([]byte, 20_000)
 				p := start(t.Context(), conn, func(q *oncrpc.Request) {
 					withBulks(q, memory[1000:][:5000])
@@ -573,7 +574,7 @@ func TestInvalidationOfAnotherCallsMemoryEndsTheConnection(t *testing.T) {
 	for _, how := range registrations {
 		t.Run(fmt.Sprint(how), func(t *testing.T) {
 			private := rpcrdma.Private{Send: 4096, Receive: 4096, Invalidate: true}.Append(nil)
-			r, conn := rawServe(t, private, rawReceives, rpcrdma.Config{Registration: how})
+			r, conn := rawServe(t, private, rpcrdma.Config{Registration: how})
 			r.serveCall(start(t.Context(), conn, nil), nil)
 			with := func(q *oncrpc.Request) { q.Sinks = [][]byte{make([]byte, 5000)} }
 			one, two := start(t.Context(), conn, with), start(t.Context(), conn, with)

@@ -170,7 +170,7 @@ func bulkPosition(i int, data ...[]byte) int {
 }
 
 // wantBulks receives a reply whose results are in its stream.
-func (r *raw) wantBulks(xid uint32, want ...[]byte) rpcrdma.Header {
+func (r *raw) wantBulks(xid uint32, want ...[]byte) {
 	r.t.Helper()
 	h, stream, _ := r.recv()
 	if h.XID != xid || h.Proc != rpcrdma.Msg {
@@ -179,7 +179,6 @@ func (r *raw) wantBulks(xid uint32, want ...[]byte) rpcrdma.Header {
 	if got := bulksIn(r.t, stream); !slices.EqualFunc(got, want, bytes.Equal) {
 		r.t.Errorf("got %.100q; want %.100q", got, want)
 	}
-	return h
 }
 
 func bulksIn(t testing.TB, stream []byte, moved ...xdr.Moved) (bulks [][]byte) {

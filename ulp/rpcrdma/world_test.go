@@ -94,6 +94,7 @@ func (s *service) Serve(ctx context.Context, x *oncrpc.Exchange, reply *xdr.Enco
 		select {
 		case <-s.release:
 		case <-ctx.Done():
+			return oncrpc.ErrNoReply
 		}
 	default:
 		r.Err = &oncrpc.AcceptedError{Stat: oncrpc.ProcedureUnavailable}
