@@ -36,7 +36,7 @@ func makers(b *bed, who *user, file nfs3.Handle) map[string]func(nfs3.NameArgs) 
 func TestNewNamesAreChecked(t *testing.T) {
 	b := tree(t)
 	file := b.create(alice, b.root, "file", 0o666)
-	b.symlink(alice, b.root, "link", "nowhere")
+	b.symlink(alice, b.root, "nowhere")
 	dirs := map[string]nfs3.Handle{
 		"root": b.root, "file": file, "alice's": b.mkdir(alice, b.root, "a", 0o755), "no search": b.mkdir(alice, b.root, "b", 0o776), "no writing": b.mkdir(alice, b.root, "c", 0o775),
 	}
@@ -138,7 +138,7 @@ func TestCreateOpensWhatExistsIfItMay(t *testing.T) {
 	ok(b, b.write(alice, h, 0, "data"))
 	b.create(alice, b.root, "other", 0o644)
 	b.mkdir(alice, b.root, "dir", 0o755)
-	b.symlink(alice, b.root, "link", "file")
+	b.symlink(alice, b.root, "file")
 	create := func(who *user, name string, mode nfs3.CreateMode, size *uint64) *nfs3.NewRes {
 		return do[nfs3.NewRes](b, who, nfs3.ProcCreate, &nfs3.CreateArgs{Where: at(b.root, name), Mode: mode, Attr: nfs3.SetAttr{Size: size, Mode: new(uint32(0o777))}})
 	}

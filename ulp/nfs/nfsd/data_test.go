@@ -81,7 +81,7 @@ func TestDataIsForWhomTheModeSays(t *testing.T) {
 		ok(b, do[nfs3.WccRes](b, alice, nfs3.ProcRemove, new(at(b.root, "file"))))
 	}
 	// RFC 1813 §3.3.6: not NFS3ERR_ISDIR.
-	for _, h := range []nfs3.Handle{b.root, b.symlink(alice, b.root, "link", "x")} {
+	for _, h := range []nfs3.Handle{b.root, b.symlink(alice, b.root, "x")} {
 		b.want("READ", b.read(root, h, 0, 1), nfs3.ErrInval)
 		b.want("WRITE", b.write(root, h, 0, "x"), nfs3.ErrInval)
 		b.want("COMMIT", do[nfs3.CommitRes](b, root, nfs3.ProcCommit, &nfs3.CommitArgs{File: h}), nfs3.ErrInval)

@@ -167,7 +167,7 @@ func TestMountFindsExportsAndWhatIsInThem(t *testing.T) {
 	sub := b.mkdir(alice, dir, "sub", 0o700)
 	in := b.mkdir(alice, sub, "in", 0o755)
 	b.create(alice, b.root, "file", 0o644)
-	b.symlink(alice, b.root, "link", "/tree/dir")
+	b.symlink(alice, b.root, "/tree/dir")
 	inner := memfs.New(memfs.Options{Mode: 0o777})
 	if err := b.server.AddExport(nfsd.Export{Path: "/tree/dir/inner", FS: inner}); err != nil {
 		t.Fatal(err)

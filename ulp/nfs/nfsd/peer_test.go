@@ -212,9 +212,10 @@ func (b *bed) mkdir(who *user, dir nfs3.Handle, name string, mode uint32) nfs3.H
 	return ok(b, r).Object.Handle
 }
 
-func (b *bed) symlink(who *user, dir nfs3.Handle, name, target string) nfs3.Handle {
+// symlink makes a symbolic link of the name "link".
+func (b *bed) symlink(who *user, dir nfs3.Handle, target string) nfs3.Handle {
 	b.Helper()
-	return ok(b, do[nfs3.NewRes](b, who, nfs3.ProcSymlink, &nfs3.SymlinkArgs{Where: at(dir, name), Path: target})).Object.Handle
+	return ok(b, do[nfs3.NewRes](b, who, nfs3.ProcSymlink, &nfs3.SymlinkArgs{Where: at(dir, "link"), Path: target})).Object.Handle
 }
 
 func (b *bed) write(who *user, h nfs3.Handle, off uint64, data string) *nfs3.WriteRes {
