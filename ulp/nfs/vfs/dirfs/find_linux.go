@@ -202,7 +202,7 @@ func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error 
 		fs.mu.Lock()
 		now := time.Now()
 		w.complete = w.complete && !w.moved && err == nil
-		w.next = now.Add(pause * now.Sub(w.since))
+		w.next = now.Add(fs.pause * now.Sub(w.since))
 		seen := fs.known[ino] != nil
 		if err == nil && !seen && !w.moved {
 			fs.gone.add(h, now.Add(believed))

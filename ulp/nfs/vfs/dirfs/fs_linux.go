@@ -25,8 +25,9 @@ type linuxFS struct {
 	byFH   bool // open_by_handle_at is permitted
 	procFD bool // /proc/self/fd is there
 
-	// recheck and sync are the constant and the system calls, but in tests.
+	// recheck, pause and sync are the constants and the system calls, but in tests.
 	recheck time.Duration
+	pause   time.Duration
 	sync    func(fd int, data bool) error
 
 	mu     sync.Mutex
@@ -51,7 +52,7 @@ func New(dir string, o Options) (vfs.FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirfs: can't open the directory %s: %w", dir, err)
 	}
-	fs := &linuxFS{opt: o, known: make(map[uint64]*node), recheck: recheck, sync: syncFD}
+	fs := &linuxFS{opt: o, known: make(map[uint64]*node), recheck: recheck, pause: pause, sync: syncFD}
 	fs.used.init(func(n *node) *link { return &n.used })
 	fs.open.init(func(n *node) *link { return &n.open })
 	fs.root = newNode(0)

@@ -222,25 +222,6 @@ func TestAtime(t *testing.T) {
 	}
 }
 
-// A listing stays short of memory when names come and go.
-func TestDirectoryIsTidied(t *testing.T) {
-	fs := New(Options{})
-	defer fs.Close()
-	touch(t, fs, "stays")
-	for range 10000 {
-		touch(t, fs, "f")
-		if err := fs.Remove(t.Context(), fs.Root(), "f"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(fs.root.dir.list); n > 3*minDead {
-		t.Errorf("a directory of one name has %d entries", n)
-	}
-	if n := fs.names.Load(); n != 1 {
-		t.Errorf("%d names are counted, want 1", n)
-	}
-}
-
 // Files of a few octets take few.
 func TestSmallFiles(t *testing.T) {
 	fs := New(Options{})

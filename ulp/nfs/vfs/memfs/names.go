@@ -20,12 +20,9 @@ func (fs *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (vfs.Hand
 			return "", vfs.Attr{}, err
 		}
 		d.mu.RLock()
-		e := d.dir.names[name]
-		if e != nil {
-			n = e.node
-		}
+		n = d.dir.child(name)
 		d.mu.RUnlock()
-		if e == nil {
+		if n == nil {
 			return "", vfs.Attr{}, vfs.ErrNotExist
 		}
 	}
@@ -100,7 +97,7 @@ func (fs *FS) make(ctx context.Context, dir vfs.Handle, name string, t vfs.Type,
 		d.links++
 	}
 	fs.enter(n)
-	d.dir.add(name, n)
+	d.dir.names.Add(name, n)
 	d.changed(true)
 	return n.handle, a, err
 }
@@ -111,7 +108,7 @@ func (fs *FS) mayAdd(d *node, name string, t vfs.Type) error {
 	switch {
 	case d.links == 0:
 		return vfs.ErrStale
-	case d.dir.names[name] != nil:
+	case d.dir.child(name) != nil:
 		return vfs.ErrExist
 	case t == vfs.Directory && d.links >= fs.links:
 		return vfs.ErrTooManyLinks
@@ -153,7 +150,7 @@ func (fs *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Att
 	}
 	n.links++
 	n.changed(false)
-	d.dir.add(name, n)
+	d.dir.names.Add(name, n)
 	d.changed(true)
 	return n.attrLocked()
 }
@@ -178,23 +175,22 @@ func (fs *FS) remove(ctx context.Context, dir vfs.Handle, name string, directory
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e := d.dir.names[name]
+	n := d.dir.child(name)
 	switch {
 	case d.links == 0:
 		return vfs.ErrStale
-	case e == nil:
+	case n == nil:
 		return vfs.ErrNotExist
-	case directory && e.node.dir == nil:
+	case directory && n.dir == nil:
 		return vfs.ErrNotDirectory
-	case !directory && e.node.dir != nil:
+	case !directory && n.dir != nil:
 		return vfs.ErrIsDirectory
 	}
-	n := e.node
 	gone, err := n.unlink()
 	if err != nil {
 		return err
 	}
-	d.dir.remove(name)
+	d.dir.names.Remove(name)
 	d.changed(true)
 	if directory {
 		d.links--
@@ -213,7 +209,7 @@ func (n *node) unlink() (gone bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.dir != nil {
-		if len(n.dir.names) > 0 {
+		if n.dir.names.Len() > 0 {
 			return false, vfs.ErrNotEmpty
 		}
 		n.links = 0 // nothing is made in it any more

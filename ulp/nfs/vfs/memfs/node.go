@@ -123,7 +123,7 @@ func (n *node) attrLocked() (vfs.Attr, error) {
 	case n.file != nil:
 		a.Used = uint64(n.file.used.Load())
 	case n.dir != nil:
-		a.Size = dirSize * uint64(len(n.dir.names))
+		a.Size = dirSize * uint64(n.dir.names.Len())
 		a.Used = a.Size
 	default:
 		a.Size = uint64(len(n.target))

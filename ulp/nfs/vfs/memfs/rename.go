@@ -64,30 +64,30 @@ func (fs *FS) rename(a *node, name string, b *node, newName string) error {
 	if a.links == 0 || b.links == 0 {
 		return vfs.ErrStale
 	}
-	e := a.dir.names[name]
-	if e == nil {
+	n := a.dir.child(name)
+	if n == nil {
 		return vfs.ErrNotExist
 	}
-	n, directory := e.node, e.node.dir != nil
+	directory := n.dir != nil
 	if a != b && directory && n.contains(b) {
 		return vfs.ErrInvalid
 	}
-	old := b.dir.names[newName]
+	old := b.dir.names.Get(newName)
 	switch {
-	case old != nil && old.node == n:
+	case old != nil && old.Item == n:
 		return nil
 	case old != nil:
-		if err := fs.replace(a, b, old.node, directory); err != nil {
+		if err := fs.replace(a, b, old.Item, directory); err != nil {
 			return err
 		}
 	case a != b && directory && b.links >= fs.links:
 		return vfs.ErrTooManyLinks
 	}
-	a.dir.remove(name)
+	a.dir.names.Remove(name)
 	if old != nil {
-		old.node = n
+		old.Item = n
 	} else {
-		b.dir.add(newName, n)
+		b.dir.names.Add(newName, n)
 	}
 	if directory && a != b {
 		n.dir.parent.Store(b)

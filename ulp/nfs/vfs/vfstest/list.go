@@ -9,7 +9,7 @@ import (
 )
 
 func list(s *suite) {
-	const count = 700
+	const count = 300
 	d := s.mkdir(s.root, "d")
 	made := make(map[string]vfs.Handle)
 	for i := range count {
