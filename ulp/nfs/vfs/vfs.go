@@ -126,8 +126,8 @@ type FS interface {
 	// Create makes a regular file, and fails with ErrExist if the name is taken. What s
 	// leaves out, the FS chooses: here and in the next three, that is mode 0644 or, of a
 	// directory, 0755, and an owner of its own. The new name is on stable storage when
-	// it returns, as are all changes of names below. That the modes of symbolic links
-	// can be set is not promised.
+	// it returns, as are all changes of names below. That symbolic links have modes and
+	// times of one's own choice is not promised.
 	Create(ctx context.Context, dir Handle, name string, s SetAttr) (Handle, Attr, error)
 	Mkdir(ctx context.Context, dir Handle, name string, s SetAttr) (Handle, Attr, error)
 	Symlink(ctx context.Context, dir Handle, name, target string, s SetAttr) (Handle, Attr, error)

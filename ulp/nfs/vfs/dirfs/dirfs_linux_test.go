@@ -11,13 +11,10 @@ import (
 	"syscall"
 	"testing"
 
-	"urnic/internal/leakcheck"
 	"urnic/ulp/nfs/vfs"
 	"urnic/ulp/nfs/vfs/memfs"
 	"urnic/ulp/nfs/vfs/vfstest"
 )
-
-func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // serve serves a directory until the test is over.
 func serve(t testing.TB, dir string, o Options) *linuxFS {

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package dirfs
+
+import (
+	"io/fs"
+
+	"urnic/ulp/nfs/vfs/internal/pathfs"
+)
+
+const identities = false
+
+func identify(fs.FileInfo, *pathfs.Info) {}

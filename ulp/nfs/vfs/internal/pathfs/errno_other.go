@@ -1,0 +1,5 @@
+//go:build !unix
+
+package pathfs
+
+func errno(error) error { return nil }
