@@ -109,17 +109,17 @@ func (m *agree) file() [2]vfs.Handle {
 func (m *agree) set() vfs.SetAttr {
 	var s vfs.SetAttr
 	if m.rnd.IntN(2) == 0 {
-		s.Mode = ptr(m.rnd.Uint32() & 0o777)
+		s.Mode = new(m.rnd.Uint32() & 0o777)
 		if !m.can.SetOwner {
 			*s.Mode |= 0o700 // who serves it needs it, most likely
 		}
 	}
 	if m.can.SetOwner && m.rnd.IntN(3) == 0 {
-		s.UID, s.GID = ptr(m.rnd.Uint32N(10)), ptr(m.rnd.Uint32N(10))
-		s.Mode = ptr(uint32(0o644))
+		s.UID, s.GID = new(m.rnd.Uint32N(10)), new(m.rnd.Uint32N(10))
+		s.Mode = new(uint32(0o644))
 	}
 	if m.rnd.IntN(3) == 0 {
-		s.Mtime = ptr(time.Unix(m.rnd.Int64N(1<<31), 5000))
+		s.Mtime = new(time.Unix(m.rnd.Int64N(1<<31), 5000))
 	}
 	return s
 }

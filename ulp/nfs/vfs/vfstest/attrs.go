@@ -34,11 +34,11 @@ func (s *suite) set(mode uint32) vfs.SetAttr {
 	}
 	if s.can.SetTime {
 		delta := s.can.TimeDelta
-		a.Atime = ptr(time.Unix(1234567890, 123456789).Truncate(delta))
-		a.Mtime = ptr(time.Unix(1345678901, 987654321).Truncate(delta))
+		a.Atime = new(time.Unix(1234567890, 123456789).Truncate(delta))
+		a.Mtime = new(time.Unix(1345678901, 987654321).Truncate(delta))
 	}
 	if s.can.SetOwner {
-		a.UID, a.GID = ptr(uint32(4321)), ptr(uint32(8765))
+		a.UID, a.GID = new(uint32(4321)), new(uint32(8765))
 	}
 	return a
 }
@@ -79,7 +79,7 @@ func create(s *suite) {
 	s.want("Create of a taken name", err, vfs.ErrExist)
 
 	want := s.set(0o4751)
-	want.Size = ptr(uint64(1000))
+	want.Size = new(uint64(1000))
 	h, a, err = s.fs.Create(s.ctx, s.root, "g", want)
 	s.ok("Create with attributes", err)
 	s.has(a, want)
@@ -88,7 +88,7 @@ func create(s *suite) {
 
 	_, _, err = s.fs.Create(s.ctx, h, "x", vfs.SetAttr{})
 	s.want("Create in a file", err, vfs.ErrNotDirectory)
-	_, _, err = s.fs.Create(s.ctx, s.root, "bad", vfs.SetAttr{Size: ptr(s.can.MaxFileSize + 1)})
+	_, _, err = s.fs.Create(s.ctx, s.root, "bad", vfs.SetAttr{Size: new(s.can.MaxFileSize + 1)})
 	s.want("Create of too large a file", err, vfs.ErrTooBig)
 	_, _, err = s.fs.Lookup(s.ctx, s.root, "bad")
 	s.want("Lookup of what was not made", err, vfs.ErrNotExist)
@@ -115,7 +115,7 @@ func mkdir(s *suite) {
 	s.ok("Mkdir with attributes", err)
 	s.has(a, want)
 	s.has(s.attr(h), want)
-	_, _, err = s.fs.Mkdir(s.ctx, s.root, "bad", vfs.SetAttr{Size: ptr(uint64(1))})
+	_, _, err = s.fs.Mkdir(s.ctx, s.root, "bad", vfs.SetAttr{Size: new(uint64(1))})
 	s.want("Mkdir with a size", err, vfs.ErrInvalid)
 	_, _, err = s.fs.Mkdir(s.ctx, s.lookup(s.root, "f"), "x", vfs.SetAttr{})
 	s.want("Mkdir in a file", err, vfs.ErrNotDirectory)
@@ -174,7 +174,7 @@ func mknod(s *suite) {
 		{"fifo", vfs.FIFO, 0, 0}, {"socket", vfs.Socket, 0, 0},
 		{"char", vfs.CharDevice, 1, 3}, {"block", vfs.BlockDevice, 300, 70000},
 	} {
-		h, a, err := s.fs.Mknod(s.ctx, s.root, c.name, c.t, c.major, c.minor, vfs.SetAttr{Mode: ptr(uint32(0o622))})
+		h, a, err := s.fs.Mknod(s.ctx, s.root, c.name, c.t, c.major, c.minor, vfs.SetAttr{Mode: new(uint32(0o622))})
 		if s.may(err, vfs.ErrNotSupported, vfs.ErrNotOwner, vfs.ErrAccess) {
 			_, _, err = s.fs.Lookup(s.ctx, s.root, c.name)
 			s.want("Lookup of what was not made", err, vfs.ErrNotExist)
@@ -186,7 +186,7 @@ func mknod(s *suite) {
 		}
 		_, _, err = s.fs.Read(s.ctx, h, make([]byte, 1), 0)
 		s.want("Read of a "+c.name, err, vfs.ErrInvalid)
-		_, err = s.fs.SetAttr(s.ctx, h, vfs.SetAttr{Mode: ptr(uint32(0o600))})
+		_, err = s.fs.SetAttr(s.ctx, h, vfs.SetAttr{Mode: new(uint32(0o600))})
 		s.ok("SetAttr of a "+c.name, err)
 		if a := s.attr(h); a.Mode != 0o600 {
 			s.Errorf("a %s has mode %o", c.name, a.Mode)
@@ -217,7 +217,7 @@ func attributes(s *suite) {
 			each = append(each, vfs.SetAttr{Atime: all.Atime}, vfs.SetAttr{Mtime: all.Mtime})
 		}
 		if h == f {
-			each = append(each, vfs.SetAttr{Size: ptr(uint64(4))})
+			each = append(each, vfs.SetAttr{Size: new(uint64(4))})
 		}
 		for _, set := range each {
 			before := s.attr(h)
@@ -263,13 +263,13 @@ func badAttributes(s *suite) {
 		set  vfs.SetAttr
 		want error
 	}{
-		{d, vfs.SetAttr{Size: ptr(uint64(0))}, vfs.ErrInvalid},
-		{f, vfs.SetAttr{Size: ptr(s.can.MaxFileSize + 1)}, vfs.ErrTooBig},
-		{f, vfs.SetAttr{Size: ptr(uint64(math.MaxUint64))}, vfs.ErrTooBig},
-		{f, vfs.SetAttr{Mode: ptr(uint32(0o10000))}, vfs.ErrInvalid},
+		{d, vfs.SetAttr{Size: new(uint64(0))}, vfs.ErrInvalid},
+		{f, vfs.SetAttr{Size: new(s.can.MaxFileSize + 1)}, vfs.ErrTooBig},
+		{f, vfs.SetAttr{Size: new(uint64(math.MaxUint64))}, vfs.ErrTooBig},
+		{f, vfs.SetAttr{Mode: new(uint32(0o10000))}, vfs.ErrInvalid},
 	} {
 		if c.set.Mode == nil && s.can.SetMode {
-			c.set.Mode = ptr(uint32(0o111))
+			c.set.Mode = new(uint32(0o111))
 		}
 		_, err := s.fs.SetAttr(s.ctx, c.h, c.set)
 		s.want("SetAttr", err, c.want)
@@ -307,7 +307,7 @@ func times(s *suite) {
 		return err
 	})
 	changes("truncate", f, true, func() error {
-		_, err := s.fs.SetAttr(s.ctx, f, vfs.SetAttr{Size: ptr(uint64(100))})
+		_, err := s.fs.SetAttr(s.ctx, f, vfs.SetAttr{Size: new(uint64(100))})
 		return err
 	})
 	changes("Create", d, true, func() error {

@@ -150,7 +150,7 @@ func concurrentData(s *suite) {
 				}
 				switch w % 4 {
 				case 0:
-					if _, err := s.fs.SetAttr(s.ctx, cut, vfs.SetAttr{Size: ptr(uint64(r * 1000))}); err != nil {
+					if _, err := s.fs.SetAttr(s.ctx, cut, vfs.SetAttr{Size: new(uint64(r * 1000))}); err != nil {
 						s.Errorf("SetAttr: %v", err)
 					}
 				case 1:

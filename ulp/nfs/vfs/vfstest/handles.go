@@ -20,8 +20,8 @@ func (s *suite) calls(h, dir vfs.Handle, good string) map[string]error {
 	m := make(map[string]error)
 	ctx := s.ctx
 	_, m["GetAttr"] = s.fs.GetAttr(ctx, h)
-	_, m["SetAttr"] = s.fs.SetAttr(ctx, h, vfs.SetAttr{Mode: ptr(uint32(0o700))})
-	_, m["SetAttr of the size"] = s.fs.SetAttr(ctx, h, vfs.SetAttr{Size: ptr(uint64(0))})
+	_, m["SetAttr"] = s.fs.SetAttr(ctx, h, vfs.SetAttr{Mode: new(uint32(0o700))})
+	_, m["SetAttr of the size"] = s.fs.SetAttr(ctx, h, vfs.SetAttr{Size: new(uint64(0))})
 	_, _, m["Lookup"] = s.fs.Lookup(ctx, h, "x")
 	_, _, m["Lookup .."] = s.fs.Lookup(ctx, h, "..")
 	_, m["ReadLink"] = s.fs.ReadLink(ctx, h)

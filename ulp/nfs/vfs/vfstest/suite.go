@@ -159,4 +159,4 @@ func (s *suite) listing(dir vfs.Handle, some int, plus bool) []vfs.Entry {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
