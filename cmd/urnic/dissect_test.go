@@ -57,6 +57,36 @@ func TestDissectOutputs(t *testing.T) {
 	}
 }
 
+func TestDissectOfRPC(t *testing.T) {
+	file := golden + "nfs41.pcap.gz"
+	for _, tc := range []struct {
+		args         []string
+		want, unwant string
+	}{
+		{nil, "RDMA Write stag=0x9f1deb01 to=0x180454480976a000 len=100 (XID 18045448, Reply chunk)\n", "unknown"},
+		{nil, "> call NFSv4 NULL xid=17045448 AUTH_NONE len=40\n", "unknown"},
+		{[]string{"--rpc"}, "> RDMA_MSG xid=17045448 credits=128 inline=40\n", "Send msn"},
+		{[]string{"--rpc", "--ladder"}, "|-- call NFSv4 NULL xid=17045448 AUTH_NONE len=40 ---", "Send msn"},
+		{[]string{"--rpc", "--json"}, `"ulp":{"type":"call","xid":"17045448","program":100003`, `"event":"message"`},
+		{[]string{"--summary"}, "NFSv4 COMPOUND  63     63       0", "unanswered calls"},
+		{[]string{"--summary", "--json"}, `"ulp":"RPC-over-RDMA","ulp_summary":{"calls":64,"replies":64,"unanswered":0`, "null"},
+		{[]string{"--ulp", "none"}, "Send msn=1 len=68\n", "RDMA_MSG"},
+		{[]string{"--ulp", "none", "--summary", "--json"}, `"ulp":"","ulp_summary":{}}`, "RPC-over-RDMA"},
+	} {
+		status, out, errOut := urnic(t, nil, append([]string{"dissect", file}, tc.args...)...)
+		if status != 0 || errOut != "" || !strings.Contains(out, tc.want) || strings.Contains(out, tc.unwant) {
+			t.Errorf("%v: status %d, stderr %q, no %q or %q in\n%.2000s", tc.args, status, errOut, tc.want, tc.unwant, out)
+		}
+	}
+	// What is no RPC-over-RDMA is taken for it only if that is asked for.
+	for ulp, want := range map[string]bool{ulpAuto: false, ulpRPC: true} {
+		_, out, _ := urnic(t, nil, "dissect", "--ulp", ulp, golden+"rping-basic.pcap.gz")
+		if strings.Contains(out, "VIOLATION of RFC 8166 §4.5 by the client") != want {
+			t.Errorf("--ulp %s:\n%s", ulp, out)
+		}
+	}
+}
+
 func TestDissectReadsStandardInput(t *testing.T) {
 	b := plain(t, "rping-basic")
 	status, out, errOut := urnic(t, bytes.NewReader(b), "dissect", "--summary", "-")
@@ -128,6 +158,7 @@ func TestDissectErrors(t *testing.T) {
 		{[]string{"dissect", "--ladder", "--summary", "x"}, "--ladder and --summary exclude each other"},
 		{[]string{"dissect", "--summary", "--segments", "x"}, "--summary and --segments exclude each other"},
 		{[]string{"dissect", "--summary", "--connection", "1", "x"}, "--summary and --connection exclude each other"},
+		{[]string{"dissect", "--ulp", "x", "x"}, "--ulp x: there are auto, rpcrdma and none"},
 		{[]string{"dissect", "--connection", "x", "x"}, "--connection x: give a whole number"},
 		{[]string{"dissect", "--json=perhaps", "x"}, "--json perhaps: give true or false"},
 	} {

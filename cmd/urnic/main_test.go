@@ -174,7 +174,7 @@ func TestHelpHasExamples(t *testing.T) {
 		}
 	}
 	_, out, _ := urnic(t, nil, "dissect", "--help")
-	for _, key := range []string{"undecoded_bytes", "markers_client", "payload_bytes", "rule", "clause"} {
+	for _, key := range []string{"undecoded_bytes", "markers_client", "payload_bytes", "rule", "clause", "ulp_summary", "long_replies", "credits_granted", "max_open"} {
 		if !strings.Contains(out, `"`+key+`"`) {
 			t.Errorf("the help of dissect does not explain %q", key)
 		}

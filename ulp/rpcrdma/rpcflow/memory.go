@@ -42,6 +42,7 @@ type piece struct{ from, to uint64 }
 // A span tells which octets of a region were moved, and keeps what was in them.
 type span struct {
 	pieces []piece // in order, apart from each other
+	total  uint64  // octets in them
 	data   []byte  // the octets from 0 on
 	thin   bool    // data lacks something that was moved
 	many   bool    // there were too many pieces to tell
@@ -66,31 +67,31 @@ func (s *span) add(from uint64, data []byte, keep func(n int) bool) {
 	}
 	if n := len(s.pieces); n > 0 && s.pieces[n-1].to == from {
 		s.pieces[n-1].to = to
+		s.total += to - from
 		return
 	}
 	i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].to >= from })
 	j := i
 	for j < len(s.pieces) && s.pieces[j].from <= to {
 		from, to = min(from, s.pieces[j].from), max(to, s.pieces[j].to)
+		s.total -= s.pieces[j].to - s.pieces[j].from
 		j++
 	}
 	if i == j && len(s.pieces) == maxPieces {
 		s.many = true
 		return
 	}
+	s.total += to - from
 	s.pieces = append(s.pieces[:i], append([]piece{{from, to}}, s.pieces[j:]...)...)
 }
 
 // moved returns how many octets were moved, and how many of them lie together at the
 // front.
 func (s *span) moved() (n, front uint64) {
-	for _, p := range s.pieces {
-		n += p.to - p.from
-	}
 	if len(s.pieces) > 0 && s.pieces[0].from == 0 {
 		front = s.pieces[0].to
 	}
-	return n, front
+	return s.total, front
 }
 
 // What is looked through and remembered of regions.
