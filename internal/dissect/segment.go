@@ -43,6 +43,7 @@ func (s *stream) count(seg *Segment) {
 func (s *stream) segment(at capture.At, raw, ulpdu []byte) {
 	f := s.f
 	f.busy = true
+	f.above() // it decides before the first event whether it follows the connection
 	seg := s.newSegment(raw, ulpdu)
 	s.checkTurn(at, &seg)
 	s.fpdus++

@@ -168,8 +168,9 @@ func (m *Message) sends() bool {
 	switch m.Op {
 	case rdmap.OpSend, rdmap.OpSendInvalidate, rdmap.OpSendSE, rdmap.OpSendSEInvalidate:
 		return !m.Tagged && m.QN == m.Op.Queue()
+	default:
+		return false
 	}
-	return false
 }
 
 // gather keeps a segment of a Send until the ULP can be shown all of it.

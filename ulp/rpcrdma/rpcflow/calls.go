@@ -191,7 +191,7 @@ func (c *conn) checkSegments(from dissect.Side, at capture.At, h *rpcrdma.Header
 			c.r.Violate(ruleMemory, from, at, "a segment of XID %08x goes beyond 2^64: %s", h.XID, segmentString(h.Read[i].Segment))
 		}
 	}
-	for _, w := range append(h.Write[:len(h.Write):len(h.Write)], h.Reply) {
+	for _, w := range append(slices.Clip(h.Write), h.Reply) {
 		for _, s := range w {
 			if bad(s) {
 				c.r.Violate(ruleMemory, from, at, "a segment of XID %08x goes beyond 2^64: %s", h.XID, segmentString(s))

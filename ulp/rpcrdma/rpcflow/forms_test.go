@@ -140,12 +140,12 @@ func TestLongReplyWithAWriteChunk(t *testing.T) {
 		p := newPlayer(t, Port).start(linux)
 		offered := rpcrdma.Header{XID: 5, Write: [][]rpcrdma.Segment{{segment(0, 20), segment(100, 50)}}, HasReply: true, Reply: []rpcrdma.Segment{segment(1000, 16), segment(2000, 200)}}
 		p.send(client, offered, nfsCall(5, nfs3Read, opaque([]byte("file")), words(0, 0, 30)))
-		p.write(tag, 100, data[20:])
-		p.write(tag, 0, data[:20])
+		p.write(100, data[20:])
+		p.write(0, data[:20])
 		back := rpcrdma.Header{XID: 5, Write: [][]rpcrdma.Segment{{segment(0, 20), segment(100, 10)}}, HasReply: true, Reply: []rpcrdma.Segment{segment(1000, 0), segment(2000, 0)}}
 		if long {
-			p.write(tag, 1000, head[:16])
-			p.write(tag, 2000, head[16:])
+			p.write(1000, head[:16])
+			p.write(2000, head[16:])
 			back.Proc, back.Reply = rpcrdma.NoMsg, []rpcrdma.Segment{segment(1000, 16), segment(2000, len(head)-16)}
 			p.send(server, back, nil)
 		} else {
@@ -167,7 +167,7 @@ func TestLongReplyWithAWriteChunk(t *testing.T) {
 func TestUnusedWriteChunks(t *testing.T) {
 	p := newPlayer(t, Port).start(linux)
 	p.send(client, rpcrdma.Header{XID: 5, Write: [][]rpcrdma.Segment{{segment(0, 100)}, {}}}, nfsCall(5, nfs3Read, opaque([]byte("file")), words(0, 0, 30)))
-	p.write(tag, 0, octets(10))
+	p.write(0, octets(10))
 	p.send(server, rpcrdma.Header{XID: 5, Write: [][]rpcrdma.Segment{{segment(0, 0)}, {}}}, answer(5, words(70, 0)))
 	f := analyze(t, p.recording(), &Analyzer{})
 	f.want(t)
@@ -186,8 +186,8 @@ func TestWriteChunksOfCompounds(t *testing.T) {
 	arguments := slices.Concat(opaque(nil), words(1, 4, op4PutFH), opaque([]byte("file")),
 		words(op4Read, 0, 0, 0, 0, 0, 0, 5), words(op4Read, 0, 0, 0, 0, 0, 5, 6), words(op4GetAttr, 1, 9))
 	p.send(client, rpcrdma.Header{XID: 5, Write: [][]rpcrdma.Segment{{segment(0, 5)}, {segment(10, 6)}}}, append(e.AppendTo(nil), arguments...))
-	p.write(tag, 0, data)
-	p.write(tag, 10, data)
+	p.write(0, data)
+	p.write(10, data)
 	before := answer(5, words(0), opaque(nil), words(4, op4PutFH, 0, op4Read, 0, 0, 5))
 	between := words(op4Read, 0, 1, 5)
 	after := words(op4GetAttr, 0, 1, 9, 0)
@@ -364,7 +364,7 @@ func TestBounds(t *testing.T) {
 		}
 		p := newPlayer(t, Port).start(rpcrdma.Private{Send: 1 << 16, Receive: 1 << 16})
 		p.send(client, rpcrdma.Header{XID: 5, Write: [][]rpcrdma.Segment{many}}, nfsCall(5, 0))
-		p.write(tag, 16*299, octets(16))
+		p.write(16*299, octets(16))
 		r := play(t, p, &Analyzer{})
 		r.want(t)
 		r.noted(t, "more than 256 open segments have the STag 0x00000077")

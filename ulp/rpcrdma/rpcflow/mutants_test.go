@@ -64,6 +64,20 @@ func newTape(t testing.TB, name string) *tape {
 	return tp
 }
 
+// clone returns a tape that can be spoilt by itself.
+func (tp *tape) clone(t testing.TB) *tape {
+	c := &tape{t: t, frames: slices.Clone(tp.frames), parts: slices.Clone(tp.parts)}
+	for i := range c.frames {
+		c.frames[i].PrivateData = bytes.Clone(c.frames[i].PrivateData)
+	}
+	for i := range c.parts {
+		if p := &c.parts[i].seg; !p.Control.Tagged() { // data are not spoilt
+			p.Payload = bytes.Clone(p.Payload)
+		}
+	}
+	return c
+}
+
 // play plays the tape, its untagged messages numbered anew.
 func (tp *tape) play() []byte {
 	tp.t.Helper()
@@ -162,6 +176,7 @@ func TestMutantsOriginalIsSound(t *testing.T) {
 }
 
 func TestEachFaultIsFound(t *testing.T) {
+	sound := newTape(t, "nfs41")
 	for name, tc := range map[string]struct {
 		spoil func(tp *tape)
 		want  []string
@@ -169,11 +184,13 @@ func TestEachFaultIsFound(t *testing.T) {
 	}{
 		"no credits granted": {
 			func(tp *tape) { tp.word(server, xidPlain, 8, 0) },
-			[]string{"rpc-credits by server"}, "grants no credits",
+			[]string{"rpc-credits by server"},
+			"grants no credits",
 		},
 		"no credits asked for": {
 			func(tp *tape) { tp.word(client, xidPlain, 8, 0) },
-			[]string{"rpc-credits by client"}, "asks for no credits",
+			[]string{"rpc-credits by client"},
+			"asks for no credits",
 		},
 		"more calls than credits": {
 			func(tp *tape) {
@@ -183,19 +200,23 @@ func TestEachFaultIsFound(t *testing.T) {
 					}
 				}
 			},
-			[]string{"rpc-credits by client"}, "makes 3 calls that are open; 2 are granted",
+			[]string{"rpc-credits by client"},
+			"makes 3 calls that are open; 2 are granted",
 		},
 		"more calls than asked for": {
 			func(tp *tape) { tp.word(client, xidWrite+2<<24, 8, 2) },
-			[]string{"rpc-credits by client"}, "makes 3 calls that are open; 64 are granted, 2 asked for",
+			[]string{"rpc-credits by client"},
+			"makes 3 calls that are open; 64 are granted, 2 asked for",
 		},
 		"two calls before the first reply": {
 			func(tp *tape) { tp.remove(tp.send(server, xidNull)) },
-			[]string{"rpc-first-credit by client"}, "1 calls of the client have no reply: XID 17045448 NFSv4 NULL",
+			[]string{"rpc-first-credit by client"},
+			"1 calls of the client have no reply: XID 17045448 NFSv4 NULL",
 		},
 		"Write beyond its chunk": {
 			func(tp *tape) { tp.parts[tp.touch(rdmap.OpWrite, tagRead)].seg.Tagged.TO += 131072 },
-			[]string{"rpc-memory by server", "to by server", "rpc-written-length by server"}, "where the Write chunk of XID 37045448 is 0xb0019703:",
+			[]string{"rpc-memory by server", "to by server", "rpc-written-length by server"},
+			"where the Write chunk of XID 37045448 is 0xb0019703:",
 		},
 		"Write to an STag of no chunk": {
 			func(tp *tape) {
@@ -205,7 +226,8 @@ func TestEachFaultIsFound(t *testing.T) {
 					}
 				}
 			},
-			[]string{"rpc-memory by server", "rpc-written-length by server"}, "a Write of 1428 octets at STag 0x00000099 TO 0x38045448099fd000, which no chunk has named",
+			[]string{"rpc-memory by server", "rpc-written-length by server"},
+			"a Write of 1428 octets at STag 0x00000099 TO 0x38045448099fd000, which no chunk has named",
 		},
 		"Write behind the reply": {
 			func(tp *tape) {
@@ -215,7 +237,8 @@ func TestEachFaultIsFound(t *testing.T) {
 				w.seg.Tagged.Control = w.seg.Control
 				tp.parts = slices.Insert(tp.parts, tp.send(server, xidRead)+1, w)
 			},
-			[]string{"rpc-memory-after-reply by server"}, "which was for XID 37045448: that has been answered",
+			[]string{"rpc-memory-after-reply by server"},
+			"which was for XID 37045448: that has been answered",
 		},
 		"Read of a Write chunk": {
 			func(tp *tape) { tp.source(tagWrite, tagRead, 0) },
@@ -223,33 +246,40 @@ func TestEachFaultIsFound(t *testing.T) {
 		},
 		"Read beyond its chunk": {
 			func(tp *tape) { tp.source(tagWrite, tagWrite, 4) },
-			[]string{"rpc-memory by server"}, "XID 2f045448 is answered, though only 0 of 131072 octets of its Read chunks were read",
+			[]string{"rpc-memory by server"},
+			"XID 2f045448 is answered, though only 0 of 131072 octets of its Read chunks were read",
 		},
 		"Read behind the reply": {
 			func(tp *tape) {
 				tp.parts = append(tp.parts, tp.parts[tp.touch(rdmap.OpReadRequest, tagWrite)])
 			},
-			[]string{"rpc-memory-after-reply by server"}, "a Read of 131072 octets at STag 0x1f0d0803",
+			[]string{"rpc-memory-after-reply by server"},
+			"a Read of 131072 octets at STag 0x1f0d0803",
 		},
 		"reply with another XID": {
 			func(tp *tape) { tp.word(server, xidPlain, 0, 0x99) },
-			[]string{"rpc-xid by server", "rpc-xid by server"}, "1 calls of the client have no reply: XID 34045448 NFSv4 COMPOUND",
+			[]string{"rpc-xid by server", "rpc-xid by server"},
+			"1 calls of the client have no reply: XID 34045448 NFSv4 COMPOUND",
 		},
 		"two replies": {
 			func(tp *tape) { i := tp.send(server, xidPlain); tp.copyTo(i, i+1) },
-			[]string{"rpc-xid by server"}, "a reply to XID 34045448, and there is no such call",
+			[]string{"rpc-xid by server"},
+			"a reply to XID 34045448, and there is no such call",
 		},
 		"two XIDs in a reply": {
 			func(tp *tape) { tp.word(server, xidPlain, 28, 0x99) },
-			[]string{"rpc-xid by server"}, "the header has XID 34045448, the reply in it 00000099",
+			[]string{"rpc-xid by server"},
+			"the header has XID 34045448, the reply in it 00000099",
 		},
 		"two XIDs in a call": {
 			func(tp *tape) { tp.word(client, xidPlain, 28, 0x99) },
-			[]string{"rpc-xid by client"}, "the header has XID 34045448, the call in it 00000099",
+			[]string{"rpc-xid by client"},
+			"the header has XID 34045448, the call in it 00000099",
 		},
 		"XID in use": {
 			func(tp *tape) { i := tp.send(client, xidPlain); tp.copyTo(i, i+1) },
-			[]string{"rpc-xid by client"}, "XID 34045448 is in use",
+			[]string{"rpc-xid by client"},
+			"XID 34045448 is in use",
 		},
 		"Read chunk that is not read": {
 			func(tp *tape) {
@@ -262,32 +292,38 @@ func TestEachFaultIsFound(t *testing.T) {
 			func(tp *tape) {
 				binary.BigEndian.PutUint32(tp.parts[tp.send(server, xidRead)].seg.Untagged.RsvdULP[1:], 0x99)
 			},
-			[]string{"rpc-invalidate by server"}, "invalidates STag 0x00000099, which is none of its chunks'",
+			[]string{"rpc-invalidate by server"},
+			"invalidates STag 0x00000099, which is none of its chunks'",
 		},
 		"invalidation by a call": {
 			func(tp *tape) {
 				tp.parts[tp.send(client, xidRead)].seg.Untagged.RsvdULP[0] = byte(rdmap.NewControl(rdmap.OpSendInvalidate))
 			},
-			[]string{"rpc-invalidate by client"}, "only replies may be sent so",
+			[]string{"rpc-invalidate by client"},
+			"only replies may be sent so",
 		},
 		"invalidation without the client's R": {
 			func(tp *tape) {
 				d := tp.frames[0].PrivateData
 				d[len(d)-3] = 0
 			},
-			[]string{"rpc-invalidate by server"}, "the client has not set R",
+			[]string{"rpc-invalidate by server"},
+			"the client has not set R",
 		},
 		"a header's mark that is neither 0 nor 1": {
 			func(tp *tape) { tp.word(client, xidPlain, 16, 7) },
-			[]string{"rpc-header by client"}, "RFC 8166 §4.5.2 by the client: the header of XID 34045448 can't be used",
+			[]string{"rpc-header by client"},
+			"RFC 8166 §4.5.2 by the client: the header of XID 34045448 can't be used",
 		},
 		"a procedure that does not exist": {
 			func(tp *tape) { tp.word(server, xidPlain, 12, 9) },
-			[]string{"rpc-header by server"}, "there is no such procedure",
+			[]string{"rpc-header by server"},
+			"there is no such procedure",
 		},
 		"another version": {
 			func(tp *tape) { tp.word(client, xidPlain, 4, 2) },
-			[]string{"rpc-header by client"}, "RFC 8166 §4.5.1",
+			[]string{"rpc-header by client"},
+			"RFC 8166 §4.5.1",
 		},
 		"a position that is no multiple of four": {
 			func(tp *tape) {
@@ -300,88 +336,103 @@ func TestEachFaultIsFound(t *testing.T) {
 				p := &tp.parts[tp.send(server, xidPlain)]
 				p.seg.Payload = p.seg.Payload[:12]
 			},
-			[]string{"rpc-header by server"}, "a message of 12 octets: it ends too early",
+			[]string{"rpc-header by server"},
+			"a message of 12 octets: it ends too early",
 		},
 		"more written than the reply says": {
 			func(tp *tape) {
 				tp.header(server, xidRead, func(h *rpcrdma.Header) { h.Write[0][0].Length -= 4 })
 			},
-			[]string{"rpc-written-length by server", "rpc-write-length by server"}, "131072 octets were written to segment 1 of Write chunk 1, of which the reply to XID 37045448 says 131068",
+			[]string{"rpc-written-length by server", "rpc-write-length by server"},
+			"131072 octets were written to segment 1 of Write chunk 1, of which the reply to XID 37045448 says 131068",
 		},
 		"less written than the reply says": {
 			func(tp *tape) {
 				tp.header(client, xidLong, func(h *rpcrdma.Header) { h.Reply[0].Length = 8000 })
 				tp.header(server, xidLong, func(h *rpcrdma.Header) { h.Reply[0].Length = 356 })
 			},
-			[]string{"rpc-written-length by server"}, "says that segment 1 of the Reply chunk has 356 octets; 352 were written",
+			[]string{"rpc-written-length by server"},
+			"says that segment 1 of the Reply chunk has 356 octets; 352 were written",
 		},
 		"a gap in a chunk": {
 			func(tp *tape) {
 				tp.header(client, xidReadDir, func(h *rpcrdma.Header) { h.Reply[0].Length += 4 })
 			},
-			[]string{"rpc-written-length by server"}, "segment 2 of the Reply chunk in the reply to XID 29045448 is used, though the one before is not full",
+			[]string{"rpc-written-length by server"},
+			"segment 2 of the Reply chunk in the reply to XID 29045448 is used, though the one before is not full",
 		},
 		"another segment in the reply's Write list": {
 			func(tp *tape) {
 				tp.header(server, xidRead, func(h *rpcrdma.Header) { h.Write[0][0].Offset++ })
 			},
-			[]string{"rpc-write-list by server"}, "segment 1 of Write chunk 1 in the reply to XID 37045448 is 0xb0019703:",
+			[]string{"rpc-write-list by server"},
+			"segment 1 of Write chunk 1 in the reply to XID 37045448 is 0xb0019703:",
 		},
 		"another number of segments": {
 			func(tp *tape) {
 				tp.header(server, xidReadDir, func(h *rpcrdma.Header) { h.Reply = h.Reply[:2] })
 			},
-			[]string{"rpc-reply-chunk by server"}, "has 2 segments, the call's has 3",
+			[]string{"rpc-reply-chunk by server"},
+			"has 2 segments, the call's has 3",
 		},
 		"no Write list in the reply": {
 			func(tp *tape) { tp.header(server, xidRead, func(h *rpcrdma.Header) { h.Write = nil }) },
-			[]string{"rpc-write-list by server"}, "has 0 Write chunks, the call has 1",
+			[]string{"rpc-write-list by server"},
+			"has 0 Write chunks, the call has 1",
 		},
 		"a Reply chunk that nobody has offered": {
 			func(tp *tape) { tp.header(server, xidPlain, func(h *rpcrdma.Header) { h.HasReply = true }) },
-			[]string{"rpc-reply-chunk by server"}, "not one in whether there is a Reply chunk",
+			[]string{"rpc-reply-chunk by server"},
+			"not one in whether there is a Reply chunk",
 		},
 		"a Read list in a reply": {
 			func(tp *tape) {
 				tp.header(server, xidPlain, func(h *rpcrdma.Header) { h.Read = []rpcrdma.ReadSegment{{Position: 4}} })
 			},
-			[]string{"rpc-read-list by server"}, "the reply to XID 34045448 has a Read list",
+			[]string{"rpc-read-list by server"},
+			"the reply to XID 34045448 has a Read list",
 		},
 		"something behind an RDMA_NOMSG": {
 			func(tp *tape) {
 				p := &tp.parts[tp.send(server, xidLong)]
 				p.seg.Payload = append(p.seg.Payload, 0, 0, 0, 0)
 			},
-			[]string{"rpc-nomsg by server"}, "4 octets follow the header of an RDMA_NOMSG",
+			[]string{"rpc-nomsg by server"},
+			"4 octets follow the header of an RDMA_NOMSG",
 		},
 		"a position behind the stream": {
 			func(tp *tape) {
 				tp.header(client, xidWrite, func(h *rpcrdma.Header) { h.Read[0].Position = 1 << 20 })
 			},
-			[]string{"rpc-read-position by client"}, "XID 2f045448 has a Read chunk at 1048576",
+			[]string{"rpc-read-position by client"},
+			"XID 2f045448 has a Read chunk at 1048576",
 		},
 		"an item longer than its Read chunk": {
 			func(tp *tape) { tp.word(client, xidWrite, 28+24+180-4, 131080) },
-			[]string{"rpc-read-length by client"}, "a Read chunk of 131072 octets at 180 for an item of 131080",
+			[]string{"rpc-read-length by client"},
+			"a Read chunk of 131072 octets at 180 for an item of 131080",
 		},
 		"an item longer than its Write chunk": {
 			func(tp *tape) {
 				p := &tp.parts[tp.send(server, xidRead)]
 				binary.BigEndian.PutUint32(p.seg.Payload[len(p.seg.Payload)-4:], 131076)
 			},
-			[]string{"rpc-write-length by server"}, "an item of 131076 octets, of which 131072 are in Write chunk 1",
+			[]string{"rpc-write-length by server"},
+			"an item of 131076 octets, of which 131072 are in Write chunk 1",
 		},
 		"a Read chunk at 0 beside a stream": {
 			func(tp *tape) {
 				tp.header(client, xidWrite, func(h *rpcrdma.Header) { h.Read[0].Position = 0 })
 			},
-			[]string{"rpc-long-call by client"}, "a Read chunk at 0 and a stream behind the header",
+			[]string{"rpc-long-call by client"},
+			"a Read chunk at 0 and a stream behind the header",
 		},
 		"an RDMA_NOMSG without a Read chunk at 0": {
 			func(tp *tape) {
 				tp.header(client, xidWrite, func(h *rpcrdma.Header) { h.Proc = rpcrdma.NoMsg })
 			},
-			[]string{"rpc-nomsg by client", "rpc-long-call by client", "rpc-read-position by client", "rpc-message by client"}, "",
+			[]string{"rpc-nomsg by client", "rpc-long-call by client", "rpc-read-position by client", "rpc-message by client"},
+			"",
 		},
 		"a segment beyond the end of all memory": {
 			func(tp *tape) {
@@ -389,22 +440,26 @@ func TestEachFaultIsFound(t *testing.T) {
 					h.HasReply, h.Reply = true, []rpcrdma.Segment{{Handle: 5, Length: 2, Offset: 1<<64 - 1}}
 				})
 			},
-			[]string{"rpc-memory by client", "rpc-reply-chunk by server"}, "goes beyond 2^64",
+			[]string{"rpc-memory by client", "rpc-reply-chunk by server"},
+			"goes beyond 2^64",
 		},
 		"a call of another version of RPC": {
 			func(tp *tape) { tp.word(client, xidPlain, 36, 3) },
-			[]string{"rpc-message by client"}, "the call with XID 34045448 can't be decoded",
+			[]string{"rpc-message by client"},
+			"the call with XID 34045448 can't be decoded",
 		},
 		"a reply with a status that does not exist": {
 			func(tp *tape) { tp.word(server, xidPlain, 36, 3) },
-			[]string{"rpc-message by server"}, "the reply with XID 34045448 can't be decoded",
+			[]string{"rpc-message by server"},
+			"the reply with XID 34045448 can't be decoded",
 		},
 		"an RDMA_ERROR of another version": {
 			func(tp *tape) {
 				p := &tp.parts[tp.send(server, xidPlain)]
 				p.seg.Payload = (&rpcrdma.Header{XID: xidPlain, Version: 2, Credits: 64, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}).Append(nil)
 			},
-			[]string{"rpc-error-version by server"}, "has version 2, the call has 1",
+			[]string{"rpc-error-version by server"},
+			"has version 2, the call has 1",
 		},
 		"a Send above the inline threshold": {
 			func(tp *tape) {
@@ -415,11 +470,12 @@ func TestEachFaultIsFound(t *testing.T) {
 				p := &tp.parts[tp.send(server, xidPlain)]
 				p.seg.Payload = append(p.seg.Payload, make([]byte, 1024)...)
 			},
-			[]string{"rpc-inline-threshold by server"}, "the inline threshold is 1024",
+			[]string{"rpc-inline-threshold by server"},
+			"the inline threshold is 1024",
 		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			tp := newTape(t, "nfs41")
+			tp := sound.clone(t)
 			tc.spoil(tp)
 			f := analyze(t, tp.play(), &Analyzer{})
 			if tc.want != nil {

@@ -18,10 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/output")
 
-// beginning returns the first packets of a capture.
-func beginning(t *testing.T, name string, packets int) []byte {
+// mounting returns the first packets of nfs41, up to the first directory.
+func mounting(t *testing.T) []byte {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(golden(t, name)))
+	z, err := gzip.NewReader(bytes.NewReader(golden(t, "nfs41")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +29,10 @@ func beginning(t *testing.T, name string, packets int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return without(t, plain, func(n int) bool { return n > packets })
+	return without(t, plain, func(n int) bool { return n > 30 })
 }
 
 func TestOutputs(t *testing.T) {
-	const mount = 30 // packets: from the start to the first directory
 	render := func(h func(io.Writer, dissect.Options) dissect.Handler, o dissect.Options, file []byte) func(io.Writer) error {
 		return func(w io.Writer) error {
 			r, err := capture.NewReader(bytes.NewReader(file))
@@ -53,10 +52,10 @@ func TestOutputs(t *testing.T) {
 		}
 	}
 	for file, write := range map[string]func(io.Writer) error{
-		"mount.txt":        render(dissect.Text, dissect.Options{}, beginning(t, "nfs41", mount)),
-		"mount.rpc.txt":    render(dissect.Text, dissect.Options{Upper: true}, beginning(t, "nfs41", mount)),
-		"mount.jsonl":      render(dissect.JSON, dissect.Options{Upper: true}, beginning(t, "nfs41", mount)),
-		"mount.ladder.txt": render(dissect.Ladder, dissect.Options{}, beginning(t, "nfs41", mount)),
+		"mount.txt":        render(dissect.Text, dissect.Options{}, mounting(t)),
+		"mount.rpc.txt":    render(dissect.Text, dissect.Options{Upper: true}, mounting(t)),
+		"mount.jsonl":      render(dissect.JSON, dissect.Options{Upper: true}, mounting(t)),
+		"mount.ladder.txt": render(dissect.Ladder, dissect.Options{}, mounting(t)),
 		"nfs41-crc.txt":    render(dissect.Text, dissect.Options{Upper: true}, golden(t, "nfs41-crc")),
 		"summary.txt":      sum((*dissect.Summary).WriteTable, "nfs3", "nfs41"),
 		"summary.json":     sum((*dissect.Summary).WriteJSON, "nfs41", "rping-crc"),

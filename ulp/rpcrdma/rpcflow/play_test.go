@@ -115,7 +115,8 @@ func (p *player) send(from dissect.Side, h rpcrdma.Header, stream []byte) {
 	p.untagged(from, rdmap.OpSend, 0, append(h.Append(nil), stream...))
 }
 
-func (p *player) write(tag stag.STag, to uint64, data []byte) {
+// write plays a Write to the client's memory.
+func (p *player) write(to uint64, data []byte) {
 	p.tagged(server, rdmap.OpWrite, tag, to, data)
 }
 

@@ -3,6 +3,7 @@ package rpcflow
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"urnic/stag"
@@ -172,7 +173,7 @@ func has(h *rpcrdma.Header, tag stag.STag) bool {
 			return true
 		}
 	}
-	for _, c := range append(h.Write, h.Reply) {
+	for _, c := range append(slices.Clip(h.Write), h.Reply) {
 		for _, s := range c {
 			if s.Handle == tag {
 				return true
