@@ -242,7 +242,9 @@ func TestKernelNFSClientAtKernelServer(t *testing.T) {
 	}
 	m.unmount(t)
 
-	ro := theGuest.mountNFS(t, s.target(exportRO))
+	target := s.target(exportRO)
+	target.tcp, target.port = true, theGuest.ports[portNFS]
+	ro := theGuest.mountNFS(t, target)
 	if out := theGuest.run(t, "cat "+ro.dir+"/readme"); out != readme {
 		t.Errorf("readme is %q", out)
 	}
