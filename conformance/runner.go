@@ -73,8 +73,7 @@ func (r *Runner) selects(group string, c Case) bool {
 	})
 }
 
-// Check returns an error if something that --only names selects no case, or nothing is
-// left for the profile.
+// Check returns an error if something that --only names selects no case.
 func (r *Runner) Check() error {
 	for _, p := range r.Options.Only {
 		found := slices.ContainsFunc(r.Groups, func(g Group) bool {
@@ -83,9 +82,6 @@ func (r *Runner) Check() error {
 		if !found {
 			return fmt.Errorf("no case is selected by %q: --list shows their IDs", p)
 		}
-	}
-	if r.Profile != nil && len(r.runs()) == 0 {
-		return fmt.Errorf("the profile %s has nothing to do with the cases selected: see --profile", r.Profile.Name())
 	}
 	return nil
 }

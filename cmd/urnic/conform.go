@@ -153,6 +153,9 @@ func runConform(ctx context.Context, o conformOptions, stdout, stderr io.Writer)
 	if err := r.Check(); err != nil {
 		return err
 	}
+	if r.Count() == 0 {
+		return fmt.Errorf("the cases selected are not for the profile %s: --list shows for which they are", o.profile)
+	}
 	if err := o.reach(ctx, p); err != nil {
 		return err
 	}

@@ -335,8 +335,10 @@ func reverseNull(t *conformance.T, s *rpc.Server, with rpc.Chunks) (*rpc.Message
 	h := rpc.Header{XID: c.XID, Version: rpc.Version, Credits: 1, Proc: rpc.Msg, Reads: with.Reads}
 	s.Post(h, c.Octets(), "")
 	m, err := s.Next(t.Timeout())
-	if err != nil {
+	if err != nil && with.Reads == nil {
 		t.Skip("the client takes no reverse calls: %v", err)
+	} else if err != nil {
+		t.Fail("an answer to a reverse call", "%v", err)
 	}
 	r, _ := rpc.ParseReply(m.Payload) // the case looks at what it asks for
 	return m, h, r

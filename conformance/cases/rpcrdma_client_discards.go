@@ -39,7 +39,7 @@ func rpcClientDiscards() []conformance.Case {
 		{"rfc8166-4.5-3", "nomsg-without-chunks", "an RDMA_NOMSG with three empty lists", func(h rpc.Header, _ rpc.Reply) []byte {
 			return rpc.Header{XID: h.XID, Version: h.Version, Credits: h.Credits, Proc: rpc.NoMsg}.Octets()
 		}},
-		{"rfc8166-4.5-7", "error-77", "RDMA_ERROR with an error that there is not", func(h rpc.Header, _ rpc.Reply) []byte {
+		{"rfc8166-4.5-7", "error-77-to-a-client", "RDMA_ERROR with an error that there is not", func(h rpc.Header, _ rpc.Reply) []byte {
 			h.Proc, h.Err = rpc.Error, 77
 			return append(h.Octets(), make([]byte, 8)...)
 		}},

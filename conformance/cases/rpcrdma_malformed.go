@@ -48,9 +48,9 @@ func malformations() []malformation {
 			h := r.Header(r.Null(), rpc.Chunks{Long: true})
 			return h, h.Octets()
 		}},
-		{"read-list-2", "a Read list that begins with 2 in place of 0 or 1", call(2, 0, 0)},
-		{"write-list-2", "a Write list that begins with 2 in place of 0 or 1", call(0, 2, 0)},
-		{"reply-chunk-2", "a Reply chunk that begins with 2 in place of 0 or 1", call(0, 0, 2)},
+		{"read-list-2", "a Read list that begins with 2 in place of 0 or 1", call(2, 40, noSTag, 0, 0, 0, 0, 0, 0)},
+		{"write-list-2", "a Write list that begins with 2 in place of 0 or 1", call(0, 2, 0, 0, 0)},
+		{"reply-chunk-2", "a Reply chunk that begins with 2 in place of 0 or 1", call(0, 0, 2, 0)},
 		{"read-list-cut", "a Read list that ends within an entry", lists(1, 4, noSTag, 16)},
 		{"read-list-without-end", "a Read list that goes on behind the message", lists(1, 4, noSTag, 16, 0, 0, 1)},
 		{"write-list-cut", "a Write chunk of two segments, one of which is there", lists(0, 1, 2, noSTag, 16, 0, 0)},
@@ -60,7 +60,7 @@ func malformations() []malformation {
 		{"reply-chunk-cut", "a Reply chunk of two segments, one of which is there", lists(0, 0, 1, 2, noSTag, 16, 0, 0)},
 		{"reply-chunk-of-4-billion", "a Reply chunk that says it has 2^32-1 segments", lists(0, 0, 1, 0xFFFFFFFF, noSTag, 16, 0, 0)},
 		{"no-reply-chunk-word", "a header that ends behind its Write chunk", lists(0, 1, 1, noSTag, 16, 0, 0, 0)},
-		{"position-2", "a Read chunk whose position is no multiple of four", call(1, 42, noSTag, 16, 0, 0, 0, 0, 0)},
+		{"position-2", "a Read chunk whose position is no multiple of four", call(1, 38, noSTag, 16, 0, 0, 0, 0, 0)},
 	}
 }
 

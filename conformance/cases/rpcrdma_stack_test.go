@@ -5,17 +5,13 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"urnic/conformance"
-	"urnic/conformance/mutants/files"
+	"urnic/conformance/mutants/rpcpeer"
 	"urnic/conformance/profile"
-	"urnic/conformance/rpc"
 	"urnic/internal/leakcheck"
 	"urnic/rnic"
-	"urnic/ulp/oncrpc"
-	"urnic/ulp/oncrpc/xdr"
 	"urnic/ulp/rpcrdma"
 )
 
@@ -40,7 +36,7 @@ func startServer(t *testing.T) string {
 		}
 	})
 	wg.Go(func() {
-		if err := rpcrdma.Serve(ctx, l, files.New(), rpcrdma.Config{}); !errors.Is(err, context.Canceled) {
+		if err := rpcrdma.Serve(ctx, l, rpcpeer.NewService(), rpcrdma.Config{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("the server: %v", err)
 		}
 	})
@@ -84,39 +80,7 @@ func startClient(t *testing.T, address string) {
 			t.Error(err)
 		}
 	})
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			c, err := rpcrdma.Dial(ctx, dev, address, rpcrdma.Config{Reverse: files.New()})
-			if err != nil {
-				continue
-			}
-			callNull(ctx, c)
-			_ = c.Close() // how it ends, the tester tells
-		}
-	})
-}
-
-// callNull makes calls, many at a time, until the connection or the context ends.
-func callNull(ctx context.Context, c *rpcrdma.Conn) {
-	const callers = 40
-	var xid atomic.Uint32
-	var wg sync.WaitGroup
-	for range callers {
-		wg.Go(func() {
-			for {
-				r := &oncrpc.Request{XID: xid.Add(1), Call: new(xdr.Encoder), ReplyMost: 64}
-				if err := (&oncrpc.Call{XID: r.XID, Program: rpc.NFS, Version: rpc.NFS3}).Encode(r.Call); err != nil {
-					return
-				}
-				m, err := c.Do(ctx, r)
-				if _, lost := errors.AsType[*oncrpc.LostError](err); lost || ctx.Err() != nil {
-					return
-				}
-				m.Release()
-			}
-		})
-	}
-	wg.Wait()
+	wg.Go(func() { rpcpeer.Call(ctx, dev, address) })
 }
 
 // So it does of clients.

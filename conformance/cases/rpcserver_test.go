@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"urnic/conformance/mutants/files"
+	"urnic/conformance/mutants/rpcpeer"
 	"urnic/conformance/rpc"
 	"urnic/rnic"
 )
@@ -29,7 +29,7 @@ const (
 )
 
 // scriptRoot is the file handle of its one directory.
-var scriptRoot = []byte(files.Root)
+var scriptRoot = []byte(rpcpeer.Root)
 
 // startScript runs a script, and returns its address.
 func startScript(t *testing.T, fault string) string {

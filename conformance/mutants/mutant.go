@@ -18,7 +18,8 @@ type Edit struct {
 
 // All returns the mutants, RFC by RFC.
 func All() []Mutant {
-	return slices.Concat(framing, markers, startup, ddpSource, ddpSink, rdmapMessages, rdmapErrors, connect, extensions, security)
+	return slices.Concat(framing, markers, startup, ddpSource, ddpSink, rdmapMessages, rdmapErrors, connect, extensions, security,
+		rpcHeaders, rpcResponder, rpcRequester)
 }
 
 // Lookup returns the mutant of that name.

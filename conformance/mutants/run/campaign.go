@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"urnic/conformance"
 	"urnic/conformance/mutants"
+	"urnic/conformance/mutants/rpcpeer"
 	"urnic/conformance/profile"
 )
 
@@ -213,16 +215,59 @@ func (c *campaign) suite(ctx context.Context, binary string, only []string, time
 	if err != nil {
 		return nil, err
 	}
-	r := conformance.Runner{
-		Groups: c.groups, Profile: profile.NewUrnic(t.address, "", timeout),
-		Options: conformance.Options{Timeout: timeout, Quiet: quiet, Strict: true, Only: only},
-	}
-	report, err := r.Run(ctx)
+	report, err := c.judged(ctx, t, only, timeout)
 	crash := t.stop(kill)
 	if err != nil {
 		return nil, err
 	}
 	return report, crash
+}
+
+// judged runs the cases of the RNIC, and those of RPC-over-RDMA, against a target that
+// runs. The report is of both.
+func (c *campaign) judged(ctx context.Context, t *target, only []string, timeout time.Duration) (_ *conformance.Report, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	export := profile.Export{Handle: []byte(rpcpeer.Root)}
+	all := &conformance.Report{}
+	for _, p := range []conformance.Profile{
+		profile.NewUrnic(t.address, "", timeout),
+		profile.NewRPCRDMA(t.rpc, nil, timeout, export),
+		profile.NewRPCRDMA("", l.(*net.TCPListener), timeout, export),
+	} {
+		r := conformance.Runner{
+			Groups: c.groups, Profile: p,
+			Options: conformance.Options{Timeout: timeout, Quiet: quiet, Strict: true, Only: only},
+		}
+		if r.Check() == nil && r.Count() == 0 {
+			continue
+		}
+		if _, roles := p.Offers(); roles == conformance.Initiator {
+			if err := t.call(l.Addr().String()); err != nil {
+				return nil, fmt.Errorf("the target has no standard input any more: %w", err)
+			}
+		}
+		report, err := r.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		add(all, report)
+	}
+	return all, nil
+}
+
+// add adds results to a report, but for those that the profile can't judge.
+func add(all, part *conformance.Report) {
+	all.Duration += part.Duration
+	for _, r := range part.Results {
+		if r.Verdict != conformance.Skipped || part.Profile == "urnic" {
+			all.Results = append(all.Results, r)
+			all.Totals.Add(r.Verdict)
+		}
+	}
 }
 
 func (c *campaign) say(format string, args ...any) { fmt.Fprintf(c.progress, format+"\n", args...) }

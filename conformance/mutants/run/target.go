@@ -13,8 +13,9 @@ import (
 
 // A target is a mutant that runs.
 type target struct {
-	address string
-	stdin   io.Closer
+	address string // of the test service
+	rpc     string // of the server of RPC-over-RDMA
+	stdin   io.WriteCloser
 	stderr  bytes.Buffer
 	ended   chan struct{} // closed when it has
 	err     error         // how, to be read after that
@@ -48,13 +49,19 @@ func startTarget(ctx context.Context, binary string) (*target, error) {
 		t.err = cmd.Wait()
 		close(t.ended)
 	}()
-	t.address = strings.TrimSpace(line)
+	t.address, t.rpc, _ = strings.Cut(strings.TrimSpace(line), " ")
 	if readErr != nil {
 		_ = stdin.Close() // it has ended, or is about to
 		<-t.ended
 		return nil, fmt.Errorf("it does not start: %w: %s", t.err, t.lastWords())
 	}
 	return t, nil
+}
+
+// call has the target's client of RPC-over-RDMA connect to an address.
+func (t *target) call(address string) error {
+	_, err := fmt.Fprintln(t.stdin, address)
+	return err
 }
 
 // stop ends the target. It returns an error if it had ended before, by a crash.

@@ -1,17 +1,25 @@
-// Command target is what mutants are built as: the test service over the stack, and
-// as little else as can be, so that it is built quickly.
+// Command target is what mutants are built as: the test service over the stack, a server
+// and a client of RPC-over-RDMA, and as little else as can be, so that it is built quickly.
 //
-// It prints the address at which it listens, and ends when its standard input does.
+// It prints the addresses at which service and server listen. The client connects to the
+// address that is the first line of its standard input; it ends when that does.
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"strings"
+	"sync"
 
+	"urnic/conformance/mutants/rpcpeer"
 	"urnic/conformance/service"
+	"urnic/rnic"
+	"urnic/ulp/rpcrdma"
 )
 
 func main() {
@@ -28,12 +36,29 @@ func run(stdin io.Reader, stdout io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // whatever ends it
-		cancel()
-	}()
-	if _, err := fmt.Fprintln(stdout, l.Addr()); err != nil {
+	dev, err := rnic.Open(rnic.Config{})
+	if err != nil {
 		return err
 	}
-	return service.Serve(ctx, l, service.Options{})
+	rl, err := dev.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return errors.Join(err, dev.Close())
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = rpcrdma.Serve(ctx, rl, rpcpeer.NewService(), rpcrdma.Config{}) }) // the tester sees how it fares
+	go func() {
+		in := bufio.NewReader(stdin)
+		line, err := in.ReadString('\n')
+		if address := strings.TrimSpace(line); err == nil {
+			wg.Go(func() { rpcpeer.Call(ctx, dev, address) })
+		}
+		_, _ = io.Copy(io.Discard, in) // whatever ends it
+		cancel()
+	}()
+	if _, err := fmt.Fprintln(stdout, l.Addr(), rl.Addr()); err != nil {
+		return err
+	}
+	err = service.Serve(ctx, l, service.Options{})
+	wg.Wait()
+	return errors.Join(err, dev.Close())
 }

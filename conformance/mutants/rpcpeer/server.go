@@ -1,7 +1,4 @@
-// Package files is a server of NFS version 3 (RFC 1813) that is as small as can be: files
-// in one directory, in memory, without attributes. Mutants of the transport below it are
-// built with it, so that they are built quickly; it is no server for anybody's files.
-package files
+package rpcpeer
 
 import (
 	"context"
@@ -38,14 +35,15 @@ const (
 	maxFile   = 1 << 20
 )
 
-// A Service has the files. It is an oncrpc.Service, whatever program is called.
+// A Service is a server of NFS version 3 (RFC 1813) that is as small as can be: files in
+// one directory, in memory, without attributes. It is an oncrpc.Service, whatever program is called.
 type Service struct {
 	mu    sync.Mutex
 	files map[string][]byte // by handle
 }
 
-// New returns a service without files.
-func New() *Service { return &Service{files: map[string][]byte{}} }
+// NewService returns a service without files.
+func NewService() *Service { return &Service{files: map[string][]byte{}} }
 
 // Serve carries out a call.
 func (s *Service) Serve(_ context.Context, x *oncrpc.Exchange, reply *xdr.Encoder) error {
