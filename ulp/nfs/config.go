@@ -76,7 +76,7 @@ func (c *Config) fill() error {
 	c.Hold = cmp.Or(c.Hold, defaultHold)
 	c.Retry.Patience = cmp.Or(c.Retry.Patience, time.Minute)
 	if c.Credential == nil {
-		c.Credential = processCredential()
+		c.Credential = ProcessCredential()
 	}
 	return nil
 }
@@ -84,9 +84,9 @@ func (c *Config) fill() error {
 // nobody is the user and the group of processes that have none, as on Windows.
 const nobody = 65534
 
-// processCredential returns what AUTH_SYS says of this process. Of its groups, those
+// ProcessCredential returns what AUTH_SYS says of this process: of its groups, those
 // that there is room for.
-func processCredential() *oncrpc.Sys {
+func ProcessCredential() *oncrpc.Sys {
 	s := &oncrpc.Sys{UID: id(os.Geteuid()), GID: id(os.Getegid())}
 	if name, err := os.Hostname(); err == nil && len(name) <= oncrpc.MaxMachineName {
 		s.Machine = name

@@ -26,8 +26,9 @@
 // then the server may have it in memory only, and lose it when it restarts. So the client
 // keeps what the server has not committed, a copy of up to Config.Hold octets for all
 // files together, and writes it again if the server's write verifier tells that it has
-// restarted (RFC 1813 §3.3.21). A write that would exceed that is committed before it
-// returns, with what the file had before it, so that nothing more needs to be kept.
+// restarted (RFC 1813 §3.3.21). A write that would exceed that, or take more than a quarter
+// of it alone, is committed before it returns, with what the file had before it: nothing
+// of it is copied.
 //
 // Names and attributes are safe when the call that changes them returns.
 package nfs

@@ -136,7 +136,8 @@ func (c *Client) hold(in *inode, extents []extent, epoch uint64) (lender uint64)
 	for _, x := range extents {
 		n += int64(len(x.data))
 	}
-	room := c.held.Add(n) <= c.cfg.Hold
+	// A long write costs less to commit than to copy.
+	room := c.held.Add(n) <= c.cfg.Hold && n <= c.cfg.Hold/4
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if room {
