@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"urnic/ulp/nfs"
+	"urnic/ulp/nfs/nfs3"
+)
+
+// adviseNFS says what to do about a server that could not be reached, or lets nothing be
+// mounted.
+func adviseNFS(err error, t nfs.Target) error {
+	var unresolved *net.DNSError
+	switch {
+	case errors.As(err, &unresolved):
+		return fmt.Errorf("there is no address for the name %q: give an IP address, or a name that can be looked up (%s)", unresolved.Name, unresolved.Err)
+	case errors.Is(err, nfs3.MountErrAcces), errors.Is(err, nfs3.MountErrPerm):
+		return fmt.Errorf("%w: the server's exports say which hosts may mount it; many want a privileged port, which only root has", err)
+	case errors.Is(err, nfs3.MountErrNoEnt):
+		return fmt.Errorf("%w: give a path that it exports", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: start the server first, such as `urnic nfsd`, or give its ports: %s://HOST:PORT/PATH?mountport=PORT", err, scheme(t))
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return fmt.Errorf("no way leads to %s: check the address and this machine's routes: %w", t.Host, err)
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		return fmt.Errorf("no answer from %s: check address and ports: %w", t.Host, err)
+	}
+	return err
+}
+
+func scheme(t nfs.Target) string {
+	if t.Transport == nfs.RDMA {
+		return "nfs+rdma"
+	}
+	return "nfs"
+}

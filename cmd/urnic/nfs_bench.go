@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"urnic/internal/nfsbench"
+	"urnic/internal/perf"
+	"urnic/ulp/nfs"
+)
+
+// nfsBenchOptions are the flags of urnic nfs bench.
+type nfsBenchOptions struct {
+	nfsOptions
+	nfsbench.Options
+	tests, sizes, depths, callers, short, fileSize string
+	sync                                           bool
+	cpuProfile                                     string
+}
+
+func newNFSBenchCommand() *cobra.Command {
+	var o nfsBenchOptions
+	cmd := &cobra.Command{
+		Use:   "bench URL",
+		Short: "Measure how fast a server is",
+		Long: `Bench measures in a directory of a server, where it makes a file and removes it.
+
+The tests are write and read (the file from its beginning to its end, by calls of --size
+octets, --depth of them under way; a write has its COMMIT counted in), random (reads of
+--short octets anywhere in it, by --callers at a time) and null (calls that do nothing).
+What was moved is compared with what it should be, outside of the time that counts; of the
+reads at random, one in 64 is.
+
+With --json it prints one JSON object:
+
+{"url","file_size","results":[{
+   "test","size","depth","callers",
+   "calls_per_second","bytes_per_second",        medians of the rounds
+   "latency_ns":{"p50","p99","p99_9","max"},     of all rounds
+   "samples"}],                                  of each round: bytes a second, or calls
+ "error"}`,
+		Example: `  urnic nfs bench nfs+rdma://192.0.2.7/export
+  urnic nfs bench nfs://192.0.2.7/export --test read,random --size 64K,1M --callers 1,16 --json`,
+		Args: urls(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.tests, "test", "write,read,random,null", "`TESTS`, with commas between them")
+	f.StringVar(&o.sizes, "size", "1M", "`OCTETS` of one READ or WRITE, with K or M; a list")
+	f.StringVar(&o.depths, "depth", "8", "`CALLS` of a transfer under way; a list")
+	f.StringVar(&o.callers, "callers", "1,16", "`CALLERS` at a time, of random and null; a list")
+	f.StringVar(&o.short, "short", "4K", "`OCTETS` of a read at random")
+	f.StringVar(&o.fileSize, "file-size", "64M", "`OCTETS` of the file, with K, M or G")
+	f.DurationVar(&o.Duration, "duration", time.Second, "how long a round takes")
+	f.IntVar(&o.Rounds, "rounds", 1, "`ROUNDS`, of which the median counts")
+	f.BoolVar(&o.sync, "sync", false, "have each WRITE on stable storage before it is answered")
+	f.BoolVar(&o.json, "json", false, "write the result as one JSON object")
+	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write what takes processor time in this process to this `FILE`, for go tool pprof")
+	o.addNFS(f)
+	return cmd
+}
+
+// check finds what is wrong with the flags.
+func (o *nfsBenchOptions) check() (err error) {
+	if err := o.checkOutput(false); err != nil {
+		return err
+	}
+	for word := range strings.SplitSeq(o.tests, ",") {
+		t := nfsbench.Test(strings.TrimSpace(word))
+		if !slices.Contains(nfsbench.Tests, t) {
+			return fmt.Errorf("--test %s: say write, read, random or null, with commas between them", o.tests)
+		}
+		o.Tests = append(o.Tests, t)
+	}
+	for word := range strings.SplitSeq(o.sizes, ",") {
+		n, err := parseTransfer(strings.TrimSpace(word))
+		if err != nil {
+			return fmt.Errorf("--size %s: %w", o.sizes, err)
+		}
+		o.Sizes = append(o.Sizes, n)
+	}
+	if o.Depths, err = perf.ParseCounts(o.depths); err != nil {
+		return fmt.Errorf("--depth %s: %w", o.depths, err)
+	}
+	if o.Callers, err = perf.ParseCounts(o.callers); err != nil {
+		return fmt.Errorf("--callers %s: %w", o.callers, err)
+	}
+	if slices.Max(o.Depths) > 1024 || slices.Max(o.Callers) > 1024 {
+		return errors.New("--depth and --callers: up to 1024")
+	}
+	if o.Short, err = parseTransfer(o.short); err != nil {
+		return fmt.Errorf("--short %s: %w", o.short, err)
+	}
+	size, err := perf.ParseMemory(o.fileSize)
+	if err != nil {
+		return fmt.Errorf("--file-size %s: %w", o.fileSize, err)
+	}
+	o.FileSize = int64(min(size, math.MaxInt))
+	switch {
+	case o.FileSize < int64(o.Short) || o.FileSize > min(4<<30, math.MaxInt):
+		return fmt.Errorf("--file-size %s: give --short octets or more, up to 4G: it is held in memory twice", o.fileSize)
+	case o.Duration <= 0:
+		return errors.New("a round has to end, and not at once: give --duration more than 0")
+	case o.Rounds < 1:
+		return fmt.Errorf("--rounds %d: say 1 or more", o.Rounds)
+	}
+	return nil
+}
+
+// run measures, and prints what comes of it.
+func (o *nfsBenchOptions) run(ctx context.Context, address string, stdout, stderr io.Writer) (err error) {
+	s, name, err := o.dial(ctx, address, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	o.Dir = path.Join("/", name)
+	cfg, err := o.client()
+	if err != nil {
+		return err
+	}
+	if s.dev != nil {
+		cfg.Device = s.dev.Device
+	}
+	root := s.Root()
+	cfg.Root, cfg.Sync = &root, o.sync
+	o.Dial = func(ctx context.Context, size, depth int) (*nfs.Client, error) {
+		own := cfg
+		own.ReadSize, own.WriteSize, own.Depth = size, size, depth
+		return nfs.DialTarget(ctx, s.Target(), own)
+	}
+	out := stdout
+	if o.pcap == "-" {
+		out = stderr
+	}
+	terminal := stderr
+	if o.trace { // whose lines would be in the way
+		terminal = io.Discard
+	}
+	var bar *progress
+	table := &nfsbench.Table{W: out}
+	o.Begin = func() {
+		bar = newProgress(terminal, 0, progressbar.OptionSetDescription("bench"))
+	}
+	o.Result = func(r nfsbench.Result) {
+		bar.end()
+		if !o.json {
+			table.Row(r)
+		}
+	}
+	stop, err := startProfile(o.cpuProfile)
+	if err != nil {
+		return err
+	}
+	results, err := nfsbench.Run(ctx, o.Options)
+	err = errors.Join(err, stop())
+	bar.end()
+	if o.json {
+		report := struct {
+			URL      string            `json:"url"`
+			FileSize int64             `json:"file_size"`
+			Results  []nfsbench.Result `json:"results"`
+			Error    string            `json:"error,omitempty"`
+		}{address, o.FileSize, results, text(err)}
+		err = errors.Join(err, json.NewEncoder(out).Encode(report))
+	}
+	return err
+}

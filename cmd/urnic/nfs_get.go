@@ -1,0 +1,135 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"urnic/ulp/nfs"
+)
+
+// get copies what a path names to a local name.
+func (c *copier) get(name, local string) error {
+	info, err := c.s.Stat(c.ctx, name)
+	if err != nil {
+		return err
+	}
+	base := info.Name()
+	if at, err := os.Stat(local); err == nil && at.IsDir() {
+		if base == "." || base == "/" { // all of what is mounted
+			base = path.Base(c.s.Target().Path)
+		}
+		if base == "/" { // an export that is called that
+			base = "."
+		} else if !localName(base) {
+			return fmt.Errorf("no file can be called %s here: give another name", shown(base))
+		}
+		local = filepath.Join(local, base)
+	}
+	// Nothing that the server names reaches out of the directory that is written to.
+	root, err := os.OpenRoot(filepath.Dir(local))
+	if err != nil {
+		return err
+	}
+	err = c.getAny(root, name, filepath.Base(local), info)
+	return errors.Join(err, root.Close())
+}
+
+// localName reports whether a name that a server has is one for a file of this machine.
+func localName(name string) bool {
+	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
+}
+
+// getAny copies a file of any type.
+func (c *copier) getAny(root *os.Root, name, local string, info fs.FileInfo) error {
+	switch info.Mode().Type() {
+	case 0:
+		return c.getFile(root, name, local, info)
+	case fs.ModeDir:
+		if !c.recursive {
+			return fmt.Errorf("%s is a directory: copy it with -R", shown(name))
+		}
+		return c.getDir(root, name, local)
+	case fs.ModeSymlink:
+		target, err := c.s.Readlink(c.ctx, name)
+		if err != nil {
+			return err
+		}
+		if old, err := root.Lstat(local); err == nil && old.Mode().Type() == fs.ModeSymlink {
+			if err := root.Remove(local); err != nil {
+				return err
+			}
+		}
+		return root.Symlink(target, local)
+	}
+	c.skip(fmt.Errorf("%s is a %s, which is not copied", shown(name), nfsTypes[info.(*nfs.FileInfo).Attr().Type]))
+	return nil
+}
+
+// getDir copies a directory: what of it can't be copied does not stop the rest.
+func (c *copier) getDir(root *os.Root, name, local string) error {
+	if local != "." {
+		if err := root.Mkdir(local, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	below, err := root.OpenRoot(local)
+	if err != nil {
+		return err
+	}
+	defer below.Close() //nolint:errcheck // nothing was written to it
+	entries, err := c.s.ReadDir(c.ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		full := path.Join(name, e.Name())
+		if !localName(e.Name()) {
+			c.skip(fmt.Errorf("%s: no file can be called that here", shown(full)))
+			continue
+		}
+		info, err := e.Info()
+		if err == nil {
+			err = c.getAny(below, full, e.Name(), info)
+		}
+		if c.ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			c.skip(err)
+		}
+	}
+	return nil
+}
+
+// getFile copies a regular file. It has its name when it is whole.
+func (c *copier) getFile(root *os.Root, name, local string, info fs.FileInfo) (err error) {
+	begun := time.Now()
+	f, err := c.s.Open(c.ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	temporary := "." + rand.Text()[:12] + ".part"
+	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
+	if err != nil {
+		return err
+	}
+	p := c.progress(name, info.Size())
+	n, err := f.WithContext(c.ctx).WriteTo(progressWriter{out, p})
+	p.end()
+	err = errors.Join(err, out.Close())
+	if err == nil {
+		err = root.Rename(temporary, local)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(temporary))
+	}
+	c.did(name, local, n, time.Since(begun))
+	return nil
+}

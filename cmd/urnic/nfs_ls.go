@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"urnic/ulp/nfs"
+	"urnic/ulp/nfs/nfs3"
+)
+
+// nfsLsOptions are the flags of urnic nfs ls.
+type nfsLsOptions struct {
+	nfsOptions
+	long, recursive bool
+}
+
+func newNFSLsCommand() *cobra.Command {
+	var o nfsLsOptions
+	cmd := &cobra.Command{
+		Use:   "ls URL...",
+		Short: "List directories",
+		Long: `Ls lists directories, a name in each line, sorted, and describes other files. Names that a
+terminal can't show are quoted as in Go.
+
+With --json each line is an object:
+
+{"path","type",                  path below the URL; file, dir, symlink, block, char, socket or fifo
+ "mode",                         the twelve bits of permissions, in octal
+ "links","uid","gid",
+ "size","used",                  octets
+ "file_id","atime","mtime","ctime",
+ "target"}                       of a symbolic link`,
+		Example: `  urnic nfs ls nfs://192.0.2.7/export
+  urnic nfs ls -lR nfs+rdma://192.0.2.7/export/dir
+  urnic nfs ls --json nfs://192.0.2.7/export`,
+		Args: urls(1, 1<<10),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.checkOutput(false); err != nil {
+				return err
+			}
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			var errs []error
+			for _, address := range args {
+				errs = append(errs, o.with(cmd.Context(), address, cmd.OutOrStdout(), cmd.ErrOrStderr(), func(s *nfsSession, name string) error {
+					return o.list(cmd.Context(), s.Client, name, out)
+				}))
+			}
+			return errors.Join(append(errs, out.Flush())...)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.long, "long", "l", false, "show type, permissions, links, owner, group, octets and time as well")
+	f.BoolVarP(&o.recursive, "recursive", "R", false, "list what is below, too")
+	f.BoolVar(&o.json, "json", false, "print a JSON object for each file")
+	o.addNFS(f)
+	return cmd
+}
+
+// list lists what a path names.
+func (o *nfsLsOptions) list(ctx context.Context, c *nfs.Client, name string, out io.Writer) error {
+	info, err := c.Stat(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return o.print(ctx, c, out, name, path.Base(name), info)
+	}
+	return o.listDir(ctx, c, name, "", out)
+}
+
+// listDir lists a directory: below is its path below the URL.
+func (o *nfsLsOptions) listDir(ctx context.Context, c *nfs.Client, name, below string, out io.Writer) error {
+	entries, err := c.ReadDir(ctx, name)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		full, short := path.Join(name, e.Name()), path.Join(below, e.Name())
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) { // any more
+			continue
+		}
+		if err == nil {
+			err = o.print(ctx, c, out, full, short, info)
+		}
+		if err == nil && o.recursive && info.IsDir() {
+			err = o.listDir(ctx, c, full, short, out)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// An nfsEntry is what --json says of a file.
+type nfsEntry struct {
+	Path   string    `json:"path"`
+	Type   string    `json:"type"`
+	Mode   string    `json:"mode"`
+	Links  uint32    `json:"links"`
+	UID    uint32    `json:"uid"`
+	GID    uint32    `json:"gid"`
+	Size   uint64    `json:"size"`
+	Used   uint64    `json:"used"`
+	FileID uint64    `json:"file_id"`
+	Atime  time.Time `json:"atime"`
+	Mtime  time.Time `json:"mtime"`
+	Ctime  time.Time `json:"ctime"`
+	Target string    `json:"target,omitempty"`
+}
+
+var nfsTypes = map[nfs3.FileType]string{
+	nfs3.Regular: "file", nfs3.Directory: "dir", nfs3.Symlink: "symlink", nfs3.BlockDevice: "block",
+	nfs3.CharDevice: "char", nfs3.Socket: "socket", nfs3.FIFO: "fifo",
+}
+
+// print prints a line for a file.
+func (o *nfsLsOptions) print(ctx context.Context, c *nfs.Client, out io.Writer, full, name string, info fs.FileInfo) error {
+	if !o.long && !o.json {
+		_, err := fmt.Fprintln(out, shown(name))
+		return err
+	}
+	attr := info.Sys().(*nfs3.Attr) //nolint:forcetypeassert // FileInfo says so
+	target := ""
+	if attr.Type == nfs3.Symlink {
+		var err error
+		if target, err = c.Readlink(ctx, full); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return json.NewEncoder(out).Encode(nfsEntry{
+			Path: name, Type: nfsTypes[attr.Type], Mode: fmt.Sprintf("%04o", attr.Mode&0o7777), Links: attr.Links, UID: attr.UID, GID: attr.GID,
+			Size: attr.Size, Used: attr.Used, FileID: attr.FileID, Atime: attr.Atime.Time(), Mtime: attr.Mtime.Time(), Ctime: attr.Ctime.Time(), Target: target,
+		})
+	}
+	if target != "" {
+		target = " -> " + shown(target)
+	}
+	_, err := fmt.Fprintf(out, "%v %3d %5d %5d %12d %s %s%s\n", info.Mode(), attr.Links, attr.UID, attr.GID, attr.Size,
+		info.ModTime().Local().Format("2006-01-02 15:04"), shown(name), target)
+	return err
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"urnic/ulp/nfs/nfsd"
+)
+
+// nfsdOptions are the flags of urnic nfsd.
+type nfsdOptions struct {
+	deviceFlags
+	dir              string
+	rdma, tcp        string
+	readOnly         bool
+	allow            []string
+	squash           string
+	anonUID, anonGID uint32
+	memory           bool
+	maxMemory        string
+	exports          []string
+	rsize, wsize     string
+	async            bool
+	registerRpcbind  bool
+	json             bool
+
+	allowed []netip.Prefix
+	squashs nfsd.Squash
+	trees   []nfsdTree
+}
+
+// A nfsdTree is a directory that is exported, or a tree in memory without one.
+type nfsdTree struct{ path, dir string }
+
+func newNFSDCommand() *cobra.Command {
+	var o nfsdOptions
+	cmd := &cobra.Command{
+		Use:   "nfsd [DIR]",
+		Short: "Serve files by NFS, over TCP and RDMA, until interrupted",
+		Long: `Nfsd serves a directory by NFS version 3, over TCP and over RDMA at the same time. It needs
+no privileges: the ports are above 1023. MOUNT is at the TCP port, too.
+
+DIR is exported under its own absolute path. --export PATH=DIR exports a directory under
+another one, and can be given several times; --memory exports an empty tree in memory, as
+/memory, or with --export PATH=.
+
+Files are read and written with the rights of this process, and NFS's callers say
+themselves who they are. So it serves none but this machine unless --allow says whom, and
+root's calls are those of nobody unless --squash none is given. If it is not root, what it
+makes belongs to its own user, whoever calls.
+
+With --json it says in one line where it listens:
+{"tcp","rdma","exports":[...]}.`,
+		Example: `  urnic nfsd /srv/data
+  urnic nfsd /srv/data --allow 192.0.2.0/24 --ro
+  urnic nfsd --memory --tcp 127.0.0.1:0 --rdma off --json
+  urnic nfsd --export /a=/srv/a --export /b=/srv/b`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("one directory can be given so: give more as --export PATH=DIR, see `%s --help`", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.dir = args[0]
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return runNFSD(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *nfsdOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.rdma, "rdma", ":20049", "`ADDRESS` and port to listen at for RDMA, or off")
+	f.StringVar(&o.tcp, "tcp", ":2049", "`ADDRESS` and port to listen at for TCP")
+	f.BoolVar(&o.readOnly, "ro", false, "let nothing be changed")
+	f.StringArrayVar(&o.allow, "allow", nil, "let clients with addresses of this `CIDR` mount it, or all (default 127.0.0.0/8 and ::1); can be given several times")
+	f.StringVar(&o.squash, "squash", "root", "`WHOSE` calls are those of the anonymous user: root, all or none")
+	f.Uint32Var(&o.anonUID, "anonuid", nfsd.Nobody, "the anonymous `USER`")
+	f.Uint32Var(&o.anonGID, "anongid", nfsd.Nobody, "the anonymous `GROUP`")
+	f.BoolVar(&o.memory, "memory", false, "export an empty tree in memory, which is gone in the end")
+	f.StringVar(&o.maxMemory, "max-memory", "1G", "`OCTETS` that a tree in memory may hold, with K, M or G")
+	f.StringArrayVar(&o.exports, "export", nil, "export a directory under a path: `PATH=DIR`; can be given several times")
+	f.StringVar(&o.rsize, "rsize", "1M", "most `OCTETS` of one READ, with K or M")
+	f.StringVar(&o.wsize, "wsize", "1M", "most `OCTETS` of one WRITE, with K or M")
+	f.BoolVar(&o.async, "async", false, "answer before new, changed and removed names are on the disk")
+	f.BoolVar(&o.registerRpcbind, "register-rpcbind", false, "tell this host's rpcbind of the ports")
+	f.BoolVar(&o.json, "json", false, "say as a JSON object where it listens")
+	o.add(f)
+}
+
+// check finds what is wrong with the flags.
+func (o *nfsdOptions) check() (err error) {
+	if o.json && o.pcap == "-" {
+		return errJSONAndPcap
+	}
+	for _, a := range []struct{ flag, address string }{{"tcp", o.tcp}, {"rdma", o.rdma}} {
+		if _, _, err := net.SplitHostPort(a.address); err != nil && (a.flag != "rdma" || a.address != "off") {
+			return fmt.Errorf("--%s %s: give ADDRESS:PORT, such as 127.0.0.1:2049", a.flag, a.address)
+		}
+	}
+	squashs := map[string]nfsd.Squash{"root": nfsd.SquashRoot, "all": nfsd.SquashAll, "none": nfsd.SquashNone}
+	var ok bool
+	if o.squashs, ok = squashs[o.squash]; !ok {
+		return fmt.Errorf("--squash %s: say root, all or none", o.squash)
+	}
+	if o.anonUID == 0 || o.anonGID == 0 {
+		return errors.New("--anonuid, --anongid: nobody is anonymous as root: give numbers from 1 on, or --squash none")
+	}
+	if err := o.parseAllow(); err != nil {
+		return err
+	}
+	return o.parseExports()
+}
+
+func (o *nfsdOptions) parseAllow() error {
+	if len(o.allow) == 0 {
+		o.allow = []string{"127.0.0.0/8", "::1"}
+	}
+	for _, a := range o.allow {
+		if a == "all" {
+			o.allowed = nil
+			return nil
+		}
+		p, err := netip.ParsePrefix(a)
+		if err != nil {
+			addr, e := netip.ParseAddr(a)
+			if e != nil {
+				return fmt.Errorf("--allow %s: give an address, addresses such as 192.0.2.0/24, or all", a)
+			}
+			p = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		o.allowed = append(o.allowed, p)
+	}
+	return nil
+}
+
+func (o *nfsdOptions) parseExports() error {
+	if o.dir != "" {
+		dir, err := filepath.Abs(o.dir)
+		if err != nil {
+			return err
+		}
+		o.trees = append(o.trees, nfsdTree{path.Clean("/" + strings.TrimPrefix(filepath.ToSlash(dir), filepath.VolumeName(dir))), dir})
+	}
+	memory := o.memory
+	for _, e := range o.exports {
+		p, dir, ok := strings.Cut(e, "=")
+		switch {
+		case !ok || !path.IsAbs(p) || path.Clean(p) != p:
+			return fmt.Errorf("--export %s: give PATH=DIR, such as /data=/srv/data", e)
+		case dir == "" && !o.memory:
+			return fmt.Errorf("--export %s: give a directory, or --memory", e)
+		case dir == "":
+			memory = false
+		}
+		o.trees = append(o.trees, nfsdTree{p, dir})
+	}
+	if memory {
+		o.trees = append(o.trees, nfsdTree{path: "/memory"})
+	}
+	if len(o.trees) == 0 {
+		return errors.New("give a directory to serve, or --memory: see `urnic nfsd --help`")
+	}
+	return nil
+}
+
+// config returns the server's configuration.
+func (o *nfsdOptions) server(log *slog.Logger) (cfg nfsd.Config, err error) {
+	cfg.Log = log
+	if cfg.ReadMax, err = parseTransfer(o.rsize); err != nil {
+		return cfg, fmt.Errorf("--rsize %s: %w", o.rsize, err)
+	}
+	if cfg.WriteMax, err = parseTransfer(o.wsize); err != nil {
+		return cfg, fmt.Errorf("--wsize %s: %w", o.wsize, err)
+	}
+	return cfg, nil
+}

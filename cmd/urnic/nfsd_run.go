@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"urnic/internal/perf"
+	"urnic/rnic"
+	"urnic/ulp/nfs/nfs3"
+	"urnic/ulp/nfs/nfsd"
+	"urnic/ulp/nfs/vfs"
+	"urnic/ulp/nfs/vfs/dirfs"
+	"urnic/ulp/nfs/vfs/memfs"
+	"urnic/ulp/oncrpc"
+	"urnic/ulp/oncrpc/rpcbind"
+	"urnic/ulp/rpcrdma"
+)
+
+// nfsdPatience is how long calls may take to be carried out once the server is to end.
+const nfsdPatience = 5 * time.Second
+
+// A nfsServer is what urnic nfsd runs.
+type nfsServer struct {
+	o         *nfsdOptions
+	rpc       *oncrpc.Server
+	tcp       net.Listener
+	dev       *device
+	rdma      *rnic.Listener
+	responder *rpcrdma.Server
+	close     []func() error // in reverse order
+	serving   chan error
+}
+
+// runNFSD serves until it is interrupted.
+func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err error) {
+	s := &nfsServer{o: o, serving: make(chan error, 2)}
+	defer func() {
+		for i := len(s.close) - 1; i >= 0; i-- {
+			err = errors.Join(err, s.close[i]())
+		}
+	}()
+	if err := s.open(ctx, stdout, stderr); err != nil {
+		return err
+	}
+	if o.registerRpcbind {
+		if err := s.register(ctx); err != nil {
+			return err
+		}
+	}
+	out := &lines{w: stdout}
+	if o.pcap == "-" {
+		out.w = stderr
+	}
+	s.tell(out)
+	serving := 1
+	go func() { s.serving <- s.rpc.ServeTCP(context.WithoutCancel(ctx), s.tcp) }()
+	if s.responder != nil {
+		serving++
+		go func() { s.serving <- s.responder.Serve(context.WithoutCancel(ctx), s.rdma) }()
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-s.serving: // a listener has failed
+		serving--
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), nfsdPatience)
+	defer cancel()
+	if s.responder != nil {
+		err = errors.Join(err, s.responder.Shutdown(limited))
+	}
+	err = errors.Join(err, s.rpc.Shutdown(limited))
+	for range serving {
+		if e := <-s.serving; !errors.Is(e, oncrpc.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, out.failed)
+}
+
+// open opens all that the server is made of.
+func (s *nfsServer) open(ctx context.Context, stdout, stderr io.Writer) error {
+	o := s.o
+	device, err := o.config(stderr)
+	if err != nil {
+		return err
+	}
+	cfg, err := o.server(device.Logger)
+	if err != nil {
+		return err
+	}
+	program, err := nfsd.New(cfg)
+	if err != nil {
+		return err
+	}
+	for _, t := range o.trees {
+		tree, err := s.tree(t)
+		if err != nil {
+			return err
+		}
+		e := nfsd.Export{
+			Path: t.path, FS: tree, ReadOnly: o.readOnly, Allowed: o.allowed, Squash: o.squashs,
+			AnonUID: o.anonUID, AnonGID: o.anonGID,
+		}
+		if err := program.AddExport(e); err != nil {
+			return err
+		}
+	}
+	s.rpc = oncrpc.NewServer(oncrpc.ServerConfig{Logger: device.Logger})
+	s.close = append(s.close, s.rpc.Close)
+	if err := program.Register(s.rpc); err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	if s.tcp, err = lc.Listen(ctx, "tcp", o.tcp); err != nil {
+		return adviseNFSDListen(err, "tcp", o.tcp)
+	}
+	s.close = append(s.close, func() error { // if it was never served
+		if err := s.tcp.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	if o.rdma == "off" {
+		if o.pcap != "" || o.trace {
+			return errors.New("--pcap and --trace show RDMA, which is off")
+		}
+		return nil
+	}
+	if s.dev, err = o.deviceFlags.open(nil, stdout, stderr); err != nil {
+		return err
+	}
+	s.close = append(s.close, s.dev.Close)
+	if s.rdma, err = s.dev.Listen(ctx, o.rdma); err != nil {
+		return adviseNFSDListen(err, "rdma", o.rdma)
+	}
+	s.close = append(s.close, s.rdma.Close)
+	s.responder, err = rpcrdma.NewServer(s.rpc, rpcrdma.Config{Logger: device.Logger, MaxMessage: 4<<20 + max(cfg.ReadMax, cfg.WriteMax)})
+	return err
+}
+
+// tree opens what is exported.
+func (s *nfsServer) tree(t nfsdTree) (tree vfs.FS, err error) {
+	if t.dir == "" {
+		most, err := perf.ParseMemory(s.o.maxMemory)
+		if err != nil {
+			return nil, fmt.Errorf("--max-memory %s: %w", s.o.maxMemory, err)
+		}
+		tree = memfs.New(memfs.Options{MaxBytes: most, Mode: 0o1777})
+	} else if tree, err = dirfs.New(t.dir, dirfs.Options{ReadOnly: s.o.readOnly, Async: s.o.async}); err != nil {
+		return nil, fmt.Errorf("%s can't be served: %w", t.dir, err)
+	}
+	s.close = append(s.close, tree.Close)
+	return tree, nil
+}
+
+// register tells rpcbind of the ports until the server ends.
+func (s *nfsServer) register(ctx context.Context) error {
+	advise := func(err error) error {
+		return fmt.Errorf("--register-rpcbind: this host's rpcbind takes no registration: is it running, and is this root? %w", err)
+	}
+	dial := oncrpc.OverTCP(net.JoinHostPort("127.0.0.1", rpcbind.Port), oncrpc.TCPConfig{})
+	b := rpcbind.NewClient(oncrpc.NewClient(dial, oncrpc.ClientConfig{Dials: 1, Sends: 1}))
+	s.close = append(s.close, b.Close)
+	port := s.tcp.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it listens at TCP
+	for _, program := range []uint32{nfs3.Program, nfs3.MountProgram} {
+		if err := b.SetPort(ctx, rpcbind.PortMapping{Program: program, Version: 3, Protocol: rpcbind.ProtocolTCP, Port: uint32(port)}); err != nil {
+			return advise(err)
+		}
+		s.close = append(s.close, func() error {
+			limited, cancel := context.WithTimeout(context.Background(), nfsdPatience)
+			defer cancel()
+			return b.UnsetPort(limited, program, 3)
+		})
+	}
+	if s.rdma == nil {
+		return nil
+	}
+	if a, ok := s.rdma.Addr().(*net.TCPAddr); ok { // version 2 of rpcbind has no RDMA
+		addr := netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.Port))
+		m := rpcbind.Mapping{Program: nfs3.Program, Version: 3, Netid: rpcbind.RDMA, Addr: rpcbind.FormatAddr(addr)}
+		if err := b.Set(ctx, m); err != nil {
+			return advise(err)
+		}
+		s.close = append(s.close, func() error {
+			limited, cancel := context.WithTimeout(context.Background(), nfsdPatience)
+			defer cancel()
+			return b.Unset(limited, m)
+		})
+	}
+	return nil
+}
+
+// tell says where it listens, and how to mount what it serves.
+func (s *nfsServer) tell(out *lines) {
+	tcp, rdma := s.tcp.Addr().String(), ""
+	if s.rdma != nil {
+		rdma = s.rdma.Addr().String()
+	}
+	var paths []string
+	for _, t := range s.o.trees {
+		paths = append(paths, t.path)
+	}
+	if s.o.json {
+		line, err := json.Marshal(struct {
+			TCP     string   `json:"tcp"`
+			RDMA    string   `json:"rdma,omitempty"`
+			Exports []string `json:"exports"`
+		}{tcp, rdma, paths})
+		if err != nil { // of strings: it can't be
+			line = []byte(err.Error())
+		}
+		out.print(string(line))
+		return
+	}
+	_, port, _ := net.SplitHostPort(tcp)
+	host := hostOf(tcp)
+	for _, t := range s.o.trees {
+		what := t.dir
+		if what == "" {
+			what = "a tree in memory"
+		}
+		out.print(fmt.Sprintf("exporting %s: %s", t.path, what))
+	}
+	example := paths[0]
+	out.print("mount on Linux, as root, with one of:")
+	out.print(fmt.Sprintf("  mount -t nfs -o vers=3,nolock,proto=tcp,port=%s,mountproto=tcp,mountport=%[1]s %s:%s /mnt", port, host, example))
+	if rdma != "" {
+		_, rport, _ := net.SplitHostPort(rdma)
+		out.print(fmt.Sprintf("  mount -t nfs -o vers=3,nolock,proto=rdma,port=%s,mountproto=tcp,mountport=%s %s:%s /mnt", rport, port, host, example))
+	}
+	if rdma != "" {
+		out.print(fmt.Sprintf("listening at %s (TCP) and %s (RDMA)", tcp, rdma))
+		return
+	}
+	out.print(fmt.Sprintf("listening at %s (TCP)", tcp))
+}
+
+// hostOf returns by what name clients may reach who listens at an address.
+func hostOf(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	a, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && a.IsUnspecified():
+		if name, err := os.Hostname(); err == nil {
+			return name
+		}
+		return "HOST"
+	case err == nil && a.Is6():
+		return "[" + host + "]"
+	}
+	return host
+}
+
+// adviseNFSDListen says what to do about an address that can't be listened at.
+func adviseNFSDListen(err error, flag, address string) error {
+	var unresolved *net.DNSError
+	switch {
+	case errors.As(err, &unresolved):
+		return fmt.Errorf("--%s %s: there is no address for the name %q: give an IP address (%s)", flag, address, unresolved.Name, unresolved.Err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("another program, such as the kernel's NFS server, listens at %s (%w): give another port with --%s", address, syscall.EADDRINUSE, flag)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("--%s %s: that is no address of this machine: give one of its own (%w)", flag, address, syscall.EADDRNOTAVAIL)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("--%s %s: that port is for privileged programs: give one from 1024 on (%w)", flag, address, syscall.EACCES)
+	}
+	return fmt.Errorf("--%s %s: %w", flag, address, err)
+}
