@@ -23,6 +23,8 @@ kernel module and no privileges.`,
   urnic rping -s
   urnic rping -c -a 127.0.0.1 -C 10 -v -V
   urnic perf local --test lat --baseline
+  urnic nfsd /srv/data
+  urnic nfs ls -l nfs+rdma://192.0.2.7/srv/data
   urnic dissect capture.pcap
   urnic dissect --summary --json capture.pcap
   urnic conform serve

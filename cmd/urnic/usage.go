@@ -34,6 +34,7 @@ var kinds = map[string]string{
 	"bool":     "true or false, or only the flag",
 	"duration": "a time with its unit, such as 500ms or 10s",
 	"int":      "a whole number",
+	"uint32":   "a whole number from 0 on",
 }
 
 var errJSONAndPcap = errors.New("--json and --pcap - both want standard output: record into a file")
