@@ -81,7 +81,7 @@ const unnoticed = 2 * time.Millisecond
 func (w *recordWriter) record(ctx context.Context) error {
 	if ctx.Done() == nil {
 		defer w.pass()
-		w.err = w.push(nil)
+		w.err = w.push(context.Background())
 		return w.err
 	}
 	// That the context's end be noticed costs more than to write a record.
@@ -120,7 +120,7 @@ func (w *recordWriter) record(ctx context.Context) error {
 	w.rest = net.Buffers{left}
 	w.behind.Go(func() {
 		defer w.pass()
-		w.err = w.push(nil)
+		w.err = w.push(context.Background())
 		if w.err != nil {
 			_ = w.conn.Close() // its reader finds out
 		}
@@ -131,22 +131,21 @@ func (w *recordWriter) record(ctx context.Context) error {
 // errGivenUp says that the context has ended.
 var errGivenUp = errors.New("given up")
 
-// push writes rest, as long as the peer takes some of it and ctx, which may be nil, has
-// not ended.
+// push writes rest, as long as the peer takes some of it and ctx has not ended.
 func (w *recordWriter) push(ctx context.Context) error {
 	for {
 		before := w.written
 		if err := w.conn.SetWriteDeadline(time.Now().Add(w.stall)); err != nil {
 			return err
 		}
-		if ctx != nil && ctx.Err() != nil { // from now on its end ends the write
+		if ctx.Err() != nil { // from now on its end ends the write
 			return errGivenUp
 		}
 		err := w.some()
 		switch {
 		case err == nil || !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case ctx != nil && ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return errGivenUp
 		case w.written == before:
 			return ErrStalled

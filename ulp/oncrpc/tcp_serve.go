@@ -230,7 +230,7 @@ func (e *tcpEnd) read(ctx context.Context) error {
 			<-e.slots
 			return err
 		}
-		x := newTCPExchange(e, ctx, m)
+		x := newTCPExchange(ctx, e, m)
 		if err := e.admit(ctx, x); err != nil {
 			<-e.slots
 			m.Release()
@@ -326,7 +326,7 @@ type tcpExchange struct {
 
 var exchanges sync.Pool
 
-func newTCPExchange(e *tcpEnd, ctx context.Context, m *Message) *tcpExchange {
+func newTCPExchange(ctx context.Context, e *tcpEnd, m *Message) *tcpExchange {
 	x, ok := exchanges.Get().(*tcpExchange)
 	if !ok {
 		x = new(tcpExchange)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -102,7 +103,7 @@ func TestRepliesFindTheirCallsInAnyOrder(t *testing.T) {
 		for range results {
 			p.next(t)
 		}
-		for xid := len(results) - 1; xid >= 0; xid-- {
+		for xid := range slices.Backward(results) {
 			p.reply(t, uint32(xid), bytes.Repeat([]byte{byte(xid)}, xid*30_000))
 		}
 		for xid, to := range results {

@@ -2,6 +2,7 @@ package rpcbind
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/netip"
 	"strings"
@@ -24,9 +25,7 @@ func (t *Table) Program() *oncrpc.Program {
 		procGetVersAddr: {Name: "GETVERSADDR", Handle: t.getAddr},
 		procGetAddrList: {Name: "GETADDRLIST", Handle: t.getAddrList},
 	}
-	for n, p := range three {
-		four[n] = p
-	}
+	maps.Copy(four, three)
 	two := map[uint32]oncrpc.Procedure{
 		procSet:     {Name: "SET", Handle: t.setPort, Once: true},
 		procUnset:   {Name: "UNSET", Handle: t.unsetPort, Once: true},

@@ -106,11 +106,11 @@ func (t *Table) Mappings() []Mapping {
 }
 
 // find returns where a program is over a transport: in that version or, if there is none
-// and any will do, in the highest one.
-func (t *Table) find(program, version uint32, netid string, any bool) (netip.AddrPort, bool) {
+// and another one will do, in the highest one.
+func (t *Table) find(program, version uint32, netid string, other bool) (netip.AddrPort, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if r, ok := t.rows[rowKey{program, version, netid}]; ok || !any {
+	if r, ok := t.rows[rowKey{program, version, netid}]; ok || !other {
 		return r.addr, ok
 	}
 	var highest uint32
