@@ -16,8 +16,8 @@ type Service interface {
 	// reply's bulks, and nothing else, are eligible results (RFC 8166 §3.4.2).
 	//
 	// ErrNoReply says that there is none, because the call is none that can be
-	// answered, or is being carried out already. Any other error says that the
-	// connection should end.
+	// answered, or its connection has ended. Any other error says that the connection
+	// should end. The context is to end with the connection.
 	Serve(ctx context.Context, x *Exchange, reply *xdr.Encoder) error
 }
 

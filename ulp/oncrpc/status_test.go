@@ -201,6 +201,29 @@ func TestWhatAHandlerMayReturn(t *testing.T) {
 	}
 }
 
+// A failure that the server's end has caused is none that a client should hear of: it is
+// to try again.
+func TestCallThatEndsWithItsConnectionHasNotFailed(t *testing.T) {
+	s := newService(t, oncrpc.ServerConfig{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var reply xdr.Encoder
+	x := &oncrpc.Exchange{Call: &oncrpc.Message{Stream: stream(t, head(1, procWait), nil)}, Remote: here}
+	if err := s.Serve(ctx, x, &reply); !errors.Is(err, oncrpc.ErrNoReply) {
+		t.Errorf("%x, %v", reply.AppendTo(nil), err)
+	}
+	gone := make(chan error)
+	go func() { _, err := answer(t, s, stream(t, head(2, procSaved), nil), here); gone <- err }()
+	<-s.entered
+	<-s.entered
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-gone; !errors.Is(err, oncrpc.ErrNoReply) {
+		t.Errorf("when the server is closed: %v", err)
+	}
+}
+
 func TestProgramsThatCannotBeRegistered(t *testing.T) {
 	s := oncrpc.NewServer(oncrpc.ServerConfig{})
 	good := &oncrpc.Program{Number: 1, Versions: []oncrpc.ProgramVersion{{Number: 1}}}

@@ -138,6 +138,36 @@ func TestCallThatIsGivenUp(t *testing.T) {
 	})
 }
 
+// A reply that has come when its call is given up, even before all of that was sent, is
+// that call's, and no other one's.
+func TestReplyThatHasComeWhenItsCallIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := connected(t, oncrpc.TCPConfig{}, 1000)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := do(ctx, c, request(1, make([]byte, 8000)))
+		time.Sleep(time.Second)
+		p.reply(t, 1, nil)
+		synctest.Wait()
+		cancel()
+		r := <-first
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		r.m.Release()
+		next := do(t.Context(), c, request(2, nil))
+		p.next(t)
+		p.next(t)
+		p.reply(t, 2, nil)
+		r = <-next
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if xid, _, _ := oncrpc.Peek(r.m.Stream); xid != 2 {
+			t.Errorf("call 2 got the reply to %d", xid)
+		}
+	})
+}
+
 // Once Do has returned, the caller's memory is its own, whatever of the call has been
 // sent; and the calls of others go on.
 func TestCallThatIsGivenUpWhileItIsSent(t *testing.T) {
