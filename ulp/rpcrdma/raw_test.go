@@ -26,6 +26,7 @@ type raw struct {
 	mr      *rnic.MR
 	wcs     []rnic.WC // receives that nobody has asked for yet
 	private []byte    // of the other side
+	sent    uint64    // messages
 }
 
 // newRaw makes the objects of a peer, with receives of 4,096 octets.
@@ -107,6 +108,7 @@ func (r *raw) sendInvalidate(p []byte, s stag.STag) {
 	if s != 0 {
 		op = rnic.OpSendInvalidate
 	}
+	r.sent++
 	mr := r.register(append([]byte{0}, p...), 0)
 	r.do(rnic.SendWR{Op: op, SGL: []rnic.SGE{mr.SGE(1, len(p))}, Invalidate: s})
 }
