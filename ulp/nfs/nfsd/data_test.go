@@ -155,6 +155,9 @@ func TestWriteWritesWhatItMay(t *testing.T) {
 	if r := ok(b, b.write(alice, h, 100, "")); r.Count != 0 || b.getAttr(h).Ctime != ctime {
 		t.Errorf("nothing: %+v", r)
 	}
+	if r := ok(b, b.write(alice, h, math.MaxUint64, "")); r.Count != 0 {
+		t.Errorf("nothing, far off: %+v", r)
+	}
 	for off, want := range map[uint64]nfs3.Status{1<<20 - 1: nfs3.OK, 1 << 20: nfs3.ErrFBig, 1 << 63: nfs3.ErrFBig, math.MaxUint64: nfs3.ErrFBig} {
 		b.want("far off", b.write(alice, h, off, "x"), want)
 	}

@@ -1,7 +1,9 @@
 package nfsd_test
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"urnic/ulp/nfs/nfs3"
@@ -149,26 +151,23 @@ func TestRename(t *testing.T) {
 // Directories are locked in one order.
 func TestRenamesDoNotWaitForEachOther(t *testing.T) {
 	b := tree(t)
-	var dirs []nfs3.Handle
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		dirs = append(dirs, b.mkdir(alice, b.root, name, 0o755))
-	}
-	done := make(chan bool)
+	// Of many, some have locks in one order, and some in the other.
 	for i := range 4 {
-		b.create(alice, dirs[i], "file", 0o600)
-		go func() {
-			defer func() { done <- true }()
-			for n := range 200 {
-				from, to := dirs[(i+n)%len(dirs)], dirs[(i+n*3+1)%len(dirs)]
-				r := do[nfs3.RenameRes](b, alice, nfs3.ProcRename, &nfs3.RenameArgs{From: at(from, "file"), To: at(to, "file")})
-				if r.Status != nfs3.OK && r.Status != nfs3.ErrNoEnt {
-					t.Errorf("%v", r.Status.String())
+		dirs := [2]nfs3.Handle{b.mkdir(alice, b.root, fmt.Sprint(i, "a"), 0o755), b.mkdir(alice, b.root, fmt.Sprint(i, "b"), 0o755)}
+		var wg sync.WaitGroup
+		for way := range 2 {
+			b.create(alice, dirs[way], "file", 0o600)
+			wg.Go(func() {
+				from, to := at(dirs[way], "file"), at(dirs[1-way], "file")
+				for range 1000 {
+					r := do[nfs3.RenameRes](b, alice, nfs3.ProcRename, &nfs3.RenameArgs{From: from, To: to})
+					if r.Status != nfs3.OK && r.Status != nfs3.ErrNoEnt {
+						t.Errorf("%v", r.Status.String())
+					}
 				}
-			}
-		}()
-	}
-	for range 4 {
-		<-done
+			})
+		}
+		wg.Wait()
 	}
 }
 

@@ -36,6 +36,12 @@ func TestArgumentsThatAreNoneAreGarbage(t *testing.T) {
 			}
 		}
 	}
+	var e xdr.Encoder
+	(&nfs3.MkdirArgs{Where: at(b.root, "dir")}).Encode(&e)
+	if err := call(nfs3.Program, 3, uint32(nfs3.ProcMkdir), append(e.AppendTo(nil), 0, 0, 0, 0)); !garbage(err) {
+		t.Errorf("MKDIR with more behind it: %v", err)
+	}
+	b.want("what it would have made", b.lookup(nil, b.root, "dir"), nfs3.ErrNoEnt)
 	for p := nfs3.MountProcMnt; p < nfs3.MountProcs; p++ {
 		if err := call(nfs3.MountProgram, 3, uint32(p), bytes.Repeat([]byte{0xff}, 64)); !garbage(err) {
 			t.Errorf("MOUNT's %v: %v", p, err)

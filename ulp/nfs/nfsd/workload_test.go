@@ -80,6 +80,6 @@ func workload(t *testing.T, fs vfs.FS) {
 
 func TestWorkloadInMemory(t *testing.T) {
 	fs := memfs.New(memfs.Options{Mode: 0o777})
-	defer fs.Close() //nolint:errcheck // it has nothing to fail with
+	defer fs.Close()
 	workload(t, fs)
 }
