@@ -57,7 +57,7 @@ func (c *call) host() string {
 }
 
 // mnt is MNT (RFC 1813 §5.2.1).
-func (s *Server) mnt(ctx context.Context, c *call, args *xdr.Decoder, res *xdr.Encoder) error {
+func (s *Server) mnt(ctx context.Context, c call, args *xdr.Decoder, res *xdr.Encoder) error {
 	var a nfs3.MountArgs
 	if err := a.Decode(args); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *Server) mnt(ctx context.Context, c *call, args *xdr.Decoder, res *xdr.E
 		return err
 	}
 	r := nfs3.MountRes{Flavors: []uint32{uint32(oncrpc.AuthSys), uint32(oncrpc.AuthNone)}}
-	h, err := s.mount(ctx, c, a.Path)
+	h, err := s.mount(ctx, &c, a.Path)
 	if r.Status = mountStatus(err); r.Status == nfs3.MountOK {
 		r.Handle = h
 	}
@@ -155,7 +155,7 @@ func mountStatus(err error) nfs3.MountStatus {
 }
 
 // dump is DUMP (§5.2.2).
-func (s *Server) dump(_ context.Context, _ *call, args *xdr.Decoder, res *xdr.Encoder) error {
+func (s *Server) dump(_ context.Context, _ call, args *xdr.Decoder, res *xdr.Encoder) error {
 	if err := args.End(); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *Server) dump(_ context.Context, _ *call, args *xdr.Decoder, res *xdr.En
 }
 
 // umnt is UMNT (§5.2.3).
-func (s *Server) umnt(_ context.Context, c *call, args *xdr.Decoder, _ *xdr.Encoder) error {
+func (s *Server) umnt(_ context.Context, c call, args *xdr.Decoder, _ *xdr.Encoder) error {
 	var a nfs3.MountArgs
 	if err := a.Decode(args); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (s *Server) umnt(_ context.Context, c *call, args *xdr.Decoder, _ *xdr.Enco
 }
 
 // umntAll is UMNTALL (§5.2.4).
-func (s *Server) umntAll(_ context.Context, c *call, args *xdr.Decoder, _ *xdr.Encoder) error {
+func (s *Server) umntAll(_ context.Context, c call, args *xdr.Decoder, _ *xdr.Encoder) error {
 	if err := args.End(); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *Server) umntAll(_ context.Context, c *call, args *xdr.Decoder, _ *xdr.E
 }
 
 // export is EXPORT (§5.2.5).
-func (s *Server) export(_ context.Context, _ *call, args *xdr.Decoder, res *xdr.Encoder) error {
+func (s *Server) export(_ context.Context, _ call, args *xdr.Decoder, res *xdr.Encoder) error {
 	if err := args.End(); err != nil {
 		return err
 	}

@@ -39,6 +39,6 @@ func (s *Server) Programs() []*oncrpc.Program {
 // handler returns the procedure as a server of calls takes it.
 func (do procedure) handler() oncrpc.Handler {
 	return func(ctx context.Context, in *oncrpc.Incoming) error {
-		return do(ctx, &call{sys: in.Sys, remote: addrOf(in.Exchange.Remote), exchange: in.Exchange}, in.Args, in.Results)
+		return do(ctx, call{sys: in.Sys, remote: addrOf(in.Exchange.Remote), exchange: in.Exchange}, in.Args, in.Results)
 	}
 }

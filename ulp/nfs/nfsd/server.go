@@ -113,7 +113,7 @@ func (s *Server) writeVerifier() (v nfs3.Verifier) {
 
 // A procedure decodes arguments, carries itself out, and encodes results. Its error is
 // that of arguments that can't be decoded.
-type procedure func(ctx context.Context, c *call, args *xdr.Decoder, res *xdr.Encoder) error
+type procedure func(ctx context.Context, c call, args *xdr.Decoder, res *xdr.Encoder) error
 
 // result is a pointer to results.
 type result[R any] interface {
@@ -131,11 +131,12 @@ type arguments[A any] interface {
 // come along filled in.
 func of[A, R any, PA arguments[A], PR result[R]](s *Server, p nfs3.Proc, do func(context.Context, *call, *A, *R) error) procedure {
 	type frame struct { // kept, so that no call allocates it
+		call call
 		args A
 		res  R
 	}
 	frames := sync.Pool{New: func() any { return new(frame) }}
-	return func(ctx context.Context, c *call, args *xdr.Decoder, res *xdr.Encoder) error {
+	return func(ctx context.Context, c call, args *xdr.Decoder, res *xdr.Encoder) error {
 		f, _ := frames.Get().(*frame)
 		defer func() {
 			*f = frame{} // holds no memory of others
@@ -147,7 +148,8 @@ func of[A, R any, PA arguments[A], PR result[R]](s *Server, p nfs3.Proc, do func
 		if err := args.End(); err != nil {
 			return err
 		}
-		err := do(ctx, c, &f.args, &f.res)
+		f.call = c
+		err := do(ctx, &f.call, &f.args, &f.res)
 		st := status(err)
 		if st == nfs3.ErrIO || st == nfs3.ErrServerFault {
 			s.log.Error("nfsd: a call failed", "procedure", p.String(), "client", c.remote.String(), "error", err.Error())
