@@ -28,7 +28,7 @@ import (
 	"github.com/go-git/go-billy/v5"
 
 	"urnic/ulp/nfs/vfs"
-	"urnic/ulp/nfs/vfs/internal/pathfs"
+	"urnic/ulp/nfs/vfs/pathfs"
 )
 
 // Options says how a filesystem is served.

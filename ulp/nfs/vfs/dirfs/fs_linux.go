@@ -67,11 +67,11 @@ func New(dir string, o Options) (vfs.FS, error) {
 // start learns what the root is and what the system can do.
 func (fs *linuxFS) start() error {
 	fd := fs.root.rd.fd
-	if probe, err := openAt(fd, ".", unix.O_PATH, 0); err != nil {
+	probe, err := openAt(fd, ".", unix.O_PATH, 0)
+	if err != nil {
 		return fmt.Errorf("openat2 does not work here (Linux 5.6 or later has it): %w", err)
-	} else {
-		_ = unix.Close(probe)
 	}
+	_ = unix.Close(probe)
 	var f found
 	if err := f.statAt(fd, ""); err != nil {
 		return err
@@ -83,12 +83,12 @@ func (fs *linuxFS) start() error {
 	fs.root.handle = fs.handle(&f)
 	fs.known[fs.root.ino] = fs.root
 	if f.fh.Size() > 0 && f.fhType != 0 {
-		if probe, err := unix.OpenByHandleAt(fd, f.fh, unix.O_PATH|unix.O_CLOEXEC); err == nil {
+		if probe, err = unix.OpenByHandleAt(fd, f.fh, unix.O_PATH|unix.O_CLOEXEC); err == nil {
 			fs.byFH = true
 			_ = unix.Close(probe)
 		}
 	}
-	_, err := unix.Readlink(procPath(fd), make([]byte, 1))
+	_, err = unix.Readlink(procPath(fd), make([]byte, 1))
 	fs.procFD = err == nil
 	return nil
 }

@@ -5,7 +5,7 @@ package dirfs
 import (
 	"io/fs"
 
-	"urnic/ulp/nfs/vfs/internal/pathfs"
+	"urnic/ulp/nfs/vfs/pathfs"
 )
 
 const identities = false

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
-	"urnic/ulp/nfs/vfs/internal/pathfs"
+	"urnic/ulp/nfs/vfs/pathfs"
 )
 
 // identities says that files have something that tells them apart.

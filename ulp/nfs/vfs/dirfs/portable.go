@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"urnic/ulp/nfs/vfs"
-	"urnic/ulp/nfs/vfs/internal/pathfs"
+	"urnic/ulp/nfs/vfs/pathfs"
 )
 
 // newPortable serves a directory by what package os has on all systems.
@@ -90,8 +90,9 @@ func (t *portable) Open(path string, write bool) (pathfs.File, error) {
 	return t.root.Open(path)
 }
 
-func (t *portable) Create(path string, mode uint32) (pathfs.File, error) {
-	f, err := t.root.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fs.FileMode(mode&0o700))
+// Create makes a file that we can write. Its mode is set next, as that of a directory is.
+func (t *portable) Create(path string, _ uint32) (pathfs.File, error) {
+	f, err := t.root.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		err = t.syncDir(path)
 	}
@@ -122,8 +123,8 @@ func (t *portable) changed(err error, path string) error {
 	return t.syncDir(path)
 }
 
-func (t *portable) Mkdir(path string, mode uint32) error {
-	return t.changed(t.root.Mkdir(path, fs.FileMode(mode&0o700)), path)
+func (t *portable) Mkdir(path string, _ uint32) error {
+	return t.changed(t.root.Mkdir(path, 0o700), path)
 }
 
 func (t *portable) Symlink(target, path string) error {

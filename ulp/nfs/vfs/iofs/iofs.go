@@ -13,16 +13,17 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"time"
 
 	"urnic/ulp/nfs/vfs"
-	"urnic/ulp/nfs/vfs/internal/pathfs"
+	"urnic/ulp/nfs/vfs/pathfs"
 )
 
 // New serves a file system. Closing it does nothing to the file system.
 func New(fsys fs.FS) (vfs.FS, error) { return pathfs.New(&tree{fs: fsys}) }
 
 type tree struct {
-	pathfs.ReadOnly
+	readOnly
 	fs fs.FS
 }
 
@@ -99,3 +100,18 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 func (f *file) WriteAt([]byte, int64) (int, error) { return 0, vfs.ErrReadOnly }
 func (f *file) Truncate(int64) error               { return vfs.ErrReadOnly }
 func (f *file) Sync() error                        { return nil }
+
+// readOnly is the part of a tree that would change something.
+type readOnly struct{}
+
+func (readOnly) Create(string, uint32) (pathfs.File, error) { return nil, vfs.ErrReadOnly }
+func (readOnly) Mkdir(string, uint32) error                 { return vfs.ErrReadOnly }
+func (readOnly) Symlink(string, string) error               { return vfs.ErrReadOnly }
+func (readOnly) Remove(string) error                        { return vfs.ErrReadOnly }
+func (readOnly) Rename(string, string) error                { return vfs.ErrReadOnly }
+func (readOnly) Link(string, string) error                  { return vfs.ErrReadOnly }
+func (readOnly) Chmod(string, uint32) error                 { return vfs.ErrReadOnly }
+func (readOnly) Chown(string, int, int) error               { return vfs.ErrReadOnly }
+func (readOnly) Chtimes(string, time.Time, time.Time) error { return vfs.ErrReadOnly }
+func (readOnly) Stat() (vfs.Stat, error)                    { return vfs.Stat{}, nil }
+func (readOnly) CheckName(string) error                     { return nil }

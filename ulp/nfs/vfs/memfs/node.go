@@ -35,16 +35,16 @@ func (fs *FS) newNode(t vfs.Type, s vfs.SetAttr) *node {
 		atime: now, mtime: now, ctime: now,
 	}
 	n.handle = makeHandle(n.id)
-	switch t {
-	case vfs.Directory:
+	switch {
+	case t == vfs.Directory:
 		n.mode, n.links, n.dir = 0o755, 2, newDir()
-	case vfs.Regular:
+	case t == vfs.Symlink:
+		n.mode = 0o777
+	case t == vfs.Regular:
 		n.file = newFile()
 		if s.Size != nil {
 			n.size = *s.Size
 		}
-	case vfs.Symlink:
-		n.mode = 0o777
 	}
 	n.apply(s)
 	return n

@@ -171,8 +171,10 @@ func mknod(s *suite) {
 		t            vfs.Type
 		major, minor uint32
 	}{
-		{"fifo", vfs.FIFO, 0, 0}, {"socket", vfs.Socket, 0, 0},
-		{"char", vfs.CharDevice, 1, 3}, {"block", vfs.BlockDevice, 300, 70000},
+		{"fifo", vfs.FIFO, 0, 0},
+		{"socket", vfs.Socket, 0, 0},
+		{"char", vfs.CharDevice, 1, 3},
+		{"block", vfs.BlockDevice, 300, 70000},
 	} {
 		h, a, err := s.fs.Mknod(s.ctx, s.root, c.name, c.t, c.major, c.minor, vfs.SetAttr{Mode: new(uint32(0o622))})
 		if s.may(err, vfs.ErrNotSupported, vfs.ErrNotOwner, vfs.ErrAccess) {

@@ -43,10 +43,10 @@ func (s *suite) calls(h, dir vfs.Handle, good string) map[string]error {
 	return m
 }
 
-// stale checks that a handle names nothing for any call.
-func (s *suite) stale(what string, h vfs.Handle, dir vfs.Handle, good string) {
+// stale checks that a handle names nothing for any call. There is a file "good".
+func (s *suite) stale(what string, h vfs.Handle) {
 	s.Helper()
-	for call, err := range s.calls(h, dir, good) {
+	for call, err := range s.calls(h, s.root, "good") {
 		unable := !s.can.Symlinks && call == "Symlink" || !s.can.HardLinks && call == "Link of" || call == "Mknod"
 		if !errors.Is(err, vfs.ErrStale) && (!unable || !errors.Is(err, vfs.ErrNotSupported)) {
 			s.Errorf("%s: %s: %v, want %v", what, call, err, vfs.ErrStale)
@@ -57,14 +57,14 @@ func (s *suite) stale(what string, h vfs.Handle, dir vfs.Handle, good string) {
 func madeUp(s *suite) {
 	s.create(s.root, "good")
 	h := s.create(s.root, "f")
-	s.stale("no octets", "", s.root, "good")
+	s.stale("no octets", "")
 	for _, good := range []vfs.Handle{s.root, h} {
-		s.stale("one less", good[:len(good)-1], s.root, "good")
-		s.stale("one more", good+"\x00", s.root, "good")
+		s.stale("one less", good[:len(good)-1])
+		s.stale("one more", good+"\x00")
 		for i := range len(good) {
 			b := []byte(good)
 			b[i] ^= 1 << (i % 8)
-			s.stale("one changed", vfs.Handle(b), s.root, "good")
+			s.stale("one changed", vfs.Handle(b))
 		}
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -73,10 +73,10 @@ func madeUp(s *suite) {
 		for i := range b {
 			b[i] = byte(rnd.Uint32())
 		}
-		s.stale("random", vfs.Handle(b), s.root, "good")
+		s.stale("random", vfs.Handle(b))
 	}
-	s.stale("a path", "/etc/passwd", s.root, "good")
-	s.stale("a path up", "../../../../etc/passwd", s.root, "good")
+	s.stale("a path", "/etc/passwd")
+	s.stale("a path up", "../../../../etc/passwd")
 	s.attr(h)
 }
 
@@ -130,22 +130,22 @@ func handlesStale(s *suite) {
 	s.write(f, []byte("old"), 0)
 	s.reads(f, 0, []byte("old"), true)
 	s.ok("Remove", s.fs.Remove(s.ctx, s.root, "f"))
-	s.stale("a removed file", f, s.root, "good")
+	s.stale("a removed file", f)
 	g := s.create(s.root, "f")
 	if g == f {
 		s.Error("a new file has the handle of an old one")
 	}
-	s.stale("a removed file whose name is used again", f, s.root, "good")
+	s.stale("a removed file whose name is used again", f)
 	s.reads(g, 0, nil, true)
 
 	d := s.mkdir(s.root, "d")
 	s.ok("Rmdir", s.fs.Rmdir(s.ctx, s.root, "d"))
-	s.stale("a removed directory", d, s.root, "good")
+	s.stale("a removed directory", d)
 
 	r := s.create(s.root, "r")
 	s.write(r, []byte("new"), 0)
 	s.ok("Rename", s.fs.Rename(s.ctx, s.root, "r", s.root, "f"))
-	s.stale("a replaced file", g, s.root, "good")
+	s.stale("a replaced file", g)
 	s.reads(r, 0, []byte("new"), true)
 
 	// Many of them, one after the other, all differ.

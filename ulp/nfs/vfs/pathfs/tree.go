@@ -59,21 +59,6 @@ type Info struct {
 	ID any
 }
 
-// ReadOnly is the part of a Tree that can't change anything.
-type ReadOnly struct{}
-
-func (ReadOnly) Create(string, uint32) (File, error)        { return nil, vfs.ErrReadOnly }
-func (ReadOnly) Mkdir(string, uint32) error                 { return vfs.ErrReadOnly }
-func (ReadOnly) Symlink(string, string) error               { return vfs.ErrReadOnly }
-func (ReadOnly) Remove(string) error                        { return vfs.ErrReadOnly }
-func (ReadOnly) Rename(string, string) error                { return vfs.ErrReadOnly }
-func (ReadOnly) Link(string, string) error                  { return vfs.ErrReadOnly }
-func (ReadOnly) Chmod(string, uint32) error                 { return vfs.ErrReadOnly }
-func (ReadOnly) Chown(string, int, int) error               { return vfs.ErrReadOnly }
-func (ReadOnly) Chtimes(string, time.Time, time.Time) error { return vfs.ErrReadOnly }
-func (ReadOnly) Stat() (vfs.Stat, error)                    { return vfs.Stat{}, nil }
-func (ReadOnly) CheckName(string) error                     { return nil }
-
 // AttrOf returns what package io/fs knows of a file.
 func AttrOf(i fs.FileInfo) vfs.Attr {
 	a := vfs.Attr{

@@ -73,16 +73,16 @@ func (fs *FS) apply(p string, old vfs.Attr, s vfs.SetAttr) error {
 			return Fail(err)
 		}
 	}
+	if s.Size != nil {
+		if err := fs.truncate(p, *s.Size); err != nil {
+			return Fail(err)
+		}
+	}
 	if s.Mode != nil && *s.Mode != old.Mode {
 		if !fs.can.SetMode || old.Type == vfs.Symlink {
 			return vfs.ErrNotSupported
 		}
 		if err := fs.tree.Chmod(p, *s.Mode); err != nil {
-			return Fail(err)
-		}
-	}
-	if s.Size != nil {
-		if err := fs.truncate(p, *s.Size); err != nil {
 			return Fail(err)
 		}
 	}
