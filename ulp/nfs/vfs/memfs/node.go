@@ -35,16 +35,17 @@ func (fs *FS) newNode(t vfs.Type, s vfs.SetAttr) *node {
 		atime: now, mtime: now, ctime: now,
 	}
 	n.handle = makeHandle(n.id)
-	switch {
-	case t == vfs.Directory:
+	switch t {
+	case vfs.Directory:
 		n.mode, n.links, n.dir = 0o755, 2, newDir()
-	case t == vfs.Symlink:
+	case vfs.Symlink:
 		n.mode = 0o777
-	case t == vfs.Regular:
+	case vfs.Regular:
 		n.file = newFile()
 		if s.Size != nil {
 			n.size = *s.Size
 		}
+	case vfs.BlockDevice, vfs.CharDevice, vfs.Socket, vfs.FIFO: // nothing but attributes
 	}
 	n.apply(s)
 	return n

@@ -233,10 +233,10 @@ func (m *agree) compare(dir [2]vfs.Handle, path string, ids map[uint64]uint64) {
 			m.Errorf("%s%s is the same file as another, and not so in the other", path, a.Name)
 		}
 		ids[a.FileID] = b.FileID
-		switch {
-		case a.Attr.Type == vfs.Directory:
+		if a.Attr.Type == vfs.Directory {
 			m.compare([2]vfs.Handle{a.Handle, b.Handle}, path+a.Name+"/", ids)
-		case a.Attr.Type == vfs.Regular:
+		}
+		if a.Attr.Type == vfs.Regular {
 			m.both(func(fs vfs.FS, j int) (vfs.Handle, vfs.Attr, outcome, error) {
 				p := make([]byte, a.Attr.Size+1)
 				n, end, err := fs.Read(m.Context(), []vfs.Handle{a.Handle, b.Handle}[j], p, 0)
