@@ -14,6 +14,10 @@
 // [JSON], one object a line; [Ladder], the exchange between two columns.
 // [Result.WriteJSON] and [Result.WriteTable] print the summary.
 //
+// [AnalyzeULP] also follows an upper layer protocol: a [ULP] is told of Sends, of what
+// RDMA Reads and Writes move, and of holes, and hands on events and violations of its own
+// by a [Reporter]. Package ulp/rpcrdma/rpcflow is one.
+//
 // # What is judged
 //
 // Rules that a sender must keep and that can be seen from outside. A rule that

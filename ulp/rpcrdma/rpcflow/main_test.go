@@ -1,0 +1,9 @@
+package rpcflow
+
+import (
+	"testing"
+
+	"urnic/internal/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
