@@ -77,9 +77,10 @@ func (s *nfsServer) target(path string) nfsTarget {
 	return nfsTarget{port: s.g.ports[portNFSRDMA], mountPort: s.g.ports[portMount], path: path}
 }
 
-// An nfsTarget is what a guest can mount: a server on 127.0.0.1 of this machine.
+// An nfsTarget is what a guest can mount: a server on 127.0.0.1 of this machine, or on ::1.
 type nfsTarget struct {
 	tcp       bool     // in place of RDMA
+	ipv6      bool     // all of it on ::1
 	port      int      // of NFS, where it is over RDMA or TCP as above
 	mountPort int      // of MOUNT, always TCP
 	path      string   // what is exported, as "/"
@@ -88,15 +89,18 @@ type nfsTarget struct {
 
 // command returns what mounts it at a directory. It tries once.
 func (n nfsTarget) command(dir string) string {
-	proto := "rdma"
+	proto, version, host := "rdma", "", hostOfGuest
 	if n.tcp {
 		proto = "tcp"
 	}
+	if n.ipv6 {
+		version, host = "6", "["+hostOfIPv6+"]"
+	}
 	options := append([]string{
-		"proto=" + proto, fmt.Sprintf("port=%d", n.port), "vers=3",
-		"mountproto=tcp", fmt.Sprintf("mountport=%d", n.mountPort), "nolock", "retry=0",
+		"proto=" + proto + version, fmt.Sprintf("port=%d", n.port), "vers=3",
+		"mountproto=tcp" + version, fmt.Sprintf("mountport=%d", n.mountPort), "nolock", "retry=0",
 	}, n.options...)
-	return fmt.Sprintf("mount -t nfs -o %s %s:%s %s", strings.Join(options, ","), hostOfGuest, n.path, dir)
+	return fmt.Sprintf("mount -t nfs -o %s %s:%s %s", strings.Join(options, ","), host, n.path, dir)
 }
 
 // An nfsMount is a mount in a guest.
@@ -115,7 +119,8 @@ func (g *guest) mountNFS(t *testing.T, target nfsTarget) *nfsMount {
 	m := &nfsMount{g, target, dir}
 	t.Cleanup(func() {
 		// -f has calls fail that wait for the server, and -l hides what still uses it.
-		if out, err := g.try(t, fmt.Sprintf("! mountpoint -q %s || umount -fl %[1]s; rmdir %[1]s", dir)); err != nil {
+		unmount := fmt.Sprintf("if grep -q ' %s ' /proc/mounts; then umount -fl %[1]s; fi; rmdir %[1]s", dir)
+		if out, err := g.tryFor(patience, unmount); err != nil {
 			t.Errorf("unmounting: %v\n%s", err, out)
 		}
 	})
