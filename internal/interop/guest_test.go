@@ -97,8 +97,14 @@ func bootOnce(name string, params []string) (*guest, error) {
 		flag string
 		port int
 	}{
-		{"-p", portRping}, {"-p", portOps}, {"-p", portTools}, {"-6", portRping6},
-		{"-p", portNFSRDMA}, {"-p", portNFS}, {"-p", portMount}, {"-p", portRpcbind},
+		{"-p", portRping},
+		{"-p", portOps},
+		{"-p", portTools},
+		{"-6", portRping6},
+		{"-p", portNFSRDMA},
+		{"-p", portNFS},
+		{"-p", portMount},
+		{"-p", portRpcbind},
 	} {
 		host, err := freePort()
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"urnic/mpa"
+	"urnic/rnic"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
 )
@@ -21,7 +23,7 @@ import (
 // forwarded ports, at the addresses that nfsServer's methods return:
 //
 //	s := startNFS(t, theGuest)
-//	conn, err := dial(s.rdma()) // with settled: see there
+//	err := u.qp.Connect(ctx, s.rdma(), rnic.ConnParam{MPA: settled(mpa.Config{})})
 //
 // Its client mounts a server of ours, which listens on 127.0.0.1, by mountNFS, and
 // workload then puts the mount to the test:
@@ -65,8 +67,8 @@ func startNFS(t *testing.T, g *guest) *nfsServer {
 func (s *nfsServer) kill(t *testing.T)  { t.Helper(); s.g.run(t, "nfs-server.sh stop -k") }
 func (s *nfsServer) start(t *testing.T) { t.Helper(); s.g.run(t, "nfs-server.sh start") }
 
-// Where to reach it. A connection to rdma has to be established with settled: siw may
-// overlook a call that follows the MPA Reply too closely.
+// Where to reach it. A connection to rdma has to be made with settled: siw may overlook
+// a call that follows the MPA Reply too closely.
 func (s *nfsServer) rdma() string    { return s.g.address(portNFSRDMA) }
 func (s *nfsServer) tcp() string     { return s.g.address(portNFS) }
 func (s *nfsServer) mount() string   { return s.g.address(portMount) }
@@ -183,8 +185,8 @@ func callNULL(ctx context.Context, address string, program, version uint32) erro
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	call := oncrpc.Call{XID: 7, Program: program, Version: version}
 	var e xdr.Encoder
+	call := oncrpc.Call{XID: xidNULL, Program: program, Version: version}
 	if err := call.Encode(&e); err != nil {
 		return err
 	}
@@ -195,15 +197,21 @@ func callNULL(ctx context.Context, address string, program, version uint32) erro
 	if err != nil {
 		return err
 	}
+	return checkNULL(xdr.NewDecoder(record))
+}
+
+const xidNULL = 0x1234567
+
+// checkNULL checks a reply to procedure 0.
+func checkNULL(d *xdr.Decoder) error {
 	var reply oncrpc.Reply
-	dec := xdr.NewDecoder(record)
-	if err := reply.Decode(dec); err != nil {
+	if err := reply.Decode(d); err != nil {
 		return err
 	}
-	if reply.XID != call.XID {
-		return fmt.Errorf("the reply's xid is %d", reply.XID)
+	if reply.XID != xidNULL {
+		return fmt.Errorf("the reply's xid is %x", reply.XID)
 	}
-	return dec.End()
+	return d.End()
 }
 
 // The programs of the kernel's server answer.
@@ -224,6 +232,44 @@ func TestKernelNFSServerAnswers(t *testing.T) {
 			t.Errorf("%s version %d: %v", c.name, c.version, err)
 		}
 	}
+}
+
+// The server answers over RDMA, too: one message there and one back, without chunks
+// (RFC 8166 §4.2).
+func TestKernelNFSServerAnswersOverRDMA(t *testing.T) {
+	s := startNFS(t, theGuest)
+	u := newULP(t, newDevice(t, rnic.Config{}))
+	buf := make([]byte, 1024)
+	mr := u.register(buf, rnic.LocalWrite)
+	if err := u.qp.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, len(buf))}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := u.qp.Connect(ctx, s.rdma(), rnic.ConnParam{MPA: settled(mpa.Config{})}); err != nil {
+		t.Fatal(err)
+	}
+	var e xdr.Encoder
+	for _, word := range []uint32{xidNULL, 1, 1, 0, 0, 0, 0} { // version 1, one credit, RDMA_MSG, no chunks
+		e.Uint32(word)
+	}
+	call := oncrpc.Call{XID: xidNULL, Program: 100003, Version: 3}
+	if err := call.Encode(&e); err != nil {
+		t.Fatal(err)
+	}
+	message := u.register(e.AppendTo(nil), 0)
+	u.do(rnic.SendWR{ID: 2, Op: rnic.OpSend, SGL: []rnic.SGE{message.SGE(0, e.Len())}})
+	wc := u.next()
+	if err := wc.Err(); err != nil {
+		t.Fatal(err)
+	}
+	d := xdr.NewDecoder(buf[:wc.ByteLen])
+	xid, version, credits, proc := d.Uint32(), d.Uint32(), d.Uint32(), d.Uint32()
+	chunks := [3]bool{d.Bool(), d.Bool(), d.Bool()}
+	if err := checkNULL(d); err != nil || xid != xidNULL || version != 1 || credits == 0 || proc != 0 || chunks != [3]bool{} {
+		t.Errorf("xid %x, version %d, %d credits, type %d, chunks %v: %v", xid, version, credits, proc, chunks, err)
+	}
+	u.disconnect()
 }
 
 // The kernel's client at the kernel's server, both on siw, by way of this machine: all
