@@ -14,7 +14,7 @@ import (
 func rpcOverRDMA() []conformance.Case {
 	return slices.Concat(
 		rpcCredits(), rpcHeaders(), rpcErrors(), rpcMalformed(), rpcDiscarded(), rpcReadChunks(), rpcWriteChunks(),
-		rpcLong(), rpcEligibility(), rpcMemory(), rpcPrivate(), rpcClient(), rpcClientDiscards(),
+		rpcLong(), rpcEligibility(), rpcMemory(), rpcPrivate(), rpcClient(), rpcClientDiscards(), rpcClientChunks(),
 	)
 }
 

@@ -313,4 +313,52 @@ var rpcRequester = []Mutant{
 		Edits: one("ulp/rpcrdma/requester.go", `e.log.Debug("a reply is discarded", "xid", h.XID, "error", err)`,
 			`q.credits.grant(h.Credits)`),
 	},
+	{
+		Name:    "rpc-position-behind-the-count",
+		Fault:   "The position of a Read chunk is four octets too high.",
+		Clauses: []string{"rfc8166-3.4.5-1"},
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.read(uint32(b.Position), b.Data)`, `c.read(uint32(b.Position)+4, b.Data)`),
+	},
+	{
+		Name:    "rpc-position-of-any-octet",
+		Fault:   "The position of a Read chunk is one too high.",
+		Clauses: []string{"rfc8166-3.4.5-2", "rfc8166-3.4.5-1"},
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.read(uint32(b.Position), b.Data)`, `c.read(uint32(b.Position)+1, b.Data)`),
+	},
+	{
+		Name:    "rpc-roundup-in-read-chunk",
+		Fault:   "Roundup padding is part of Read chunks.",
+		Clauses: []string{"rfc8166-3.4.5.2-1"},
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `fill > 0 && c.q.e.cfg.Roundup`, `fill > 0`),
+	},
+	{
+		Name:    "rpc-read-chunk-cut",
+		Fault:   "A Read chunk lacks the last octet of its data.",
+		Clauses: []string{"rfc8166-3.4.5.2-3", "rfc8166-3.4.4.1-2"},
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.segment(position, data)`, `c.segment(position, data[:len(data)-1])`),
+	},
+	{
+		Name:    "rpc-write-chunk-cut",
+		Fault:   "A Write chunk has half as much room as its result may need.",
+		Clauses: []string{"rfc8166-3.4.6-1", "rfc8166-4.3.2.2-2"},
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.open(s, true,`, `c.open(s[:len(s)/2], true,`),
+	},
+	{
+		Name:    "rpc-no-reply-chunk",
+		Fault:   "There is no Reply chunk for replies of up to eight times the inline threshold.",
+		Clauses: []string{"rfc8166-4.3.3-1"},
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `if header+stream <= c.q.e.receives {`, `if header+stream <= 8*c.q.e.receives {`),
+	},
+	{
+		Name:    "rpc-long-call-at-position-four",
+		Fault:   "The Read chunk of a Long Call has position four.",
+		Clauses: []string{"rfc8166-3.5.3-2", "rfc8166-4.2.4-2"},
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `return c.segment(0, p)`, `return c.segment(4, p)`),
+	},
+	{
+		Name:    "rpc-write-chunk-readable",
+		Fault:   "A Write chunk can be read, too.",
+		Clauses: []string{"rfc8166-8.1-1"},
+		Edits:   one("ulp/rpcrdma/registration.go", `access = rnic.RemoteWrite | rnic.LocalWrite | g.remote`, `access |= rnic.RemoteWrite | rnic.LocalWrite | g.remote`),
+	},
 }
