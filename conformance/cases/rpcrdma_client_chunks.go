@@ -216,7 +216,7 @@ func lentForResults() []lent {
 				if count <= rpc.DefaultThreshold {
 					return false
 				}
-				t.Check(f.Header.Reply.Len() > int(count), fmt.Sprintf("a Reply chunk of more than %d octets", count), "%s", f.Header)
+				t.Check(f.Reply.Len() > int(count), fmt.Sprintf("a Reply chunk of more than %d octets", count), "%s", f.Header)
 				return true
 			},
 		},

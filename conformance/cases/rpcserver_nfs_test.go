@@ -93,13 +93,13 @@ func (c *scripted) nfs(call rpc.Call) (results, data []byte, hasData bool) {
 		c.files[name] = f
 		return append(reply(rpc.OK, 0, 0, uint32(len(b)), 2), make([]byte, 8)...), nil, false
 	case rpc.Read:
-		name := string(a.opaque())
+		name := a.opaque()
 		a.word()
 		off, n := int(a.word()), int(a.word())
 		if a.short {
 			break
 		}
-		f, ok := c.files[name]
+		f, ok := c.files[string(name)]
 		if !ok {
 			return reply(inval, 0), nil, false
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -312,7 +313,7 @@ func (c *scripted) answer(h rpc.Header, call rpc.Call) error {
 				return c.fail(h, rpc.ErrChunk)
 			}
 			if c.fault == "roundup-in-chunk" {
-				n = append(n[:len(n):len(n)], make([]byte, rpc.Roundup(len(n)))...)
+				n = append(slices.Clip(n), make([]byte, rpc.Roundup(len(n)))...)
 			}
 		}
 		chunk, err := c.push(w, n)

@@ -105,8 +105,10 @@ var rpcHeaders = []Mutant{
 		Fault:   "What a peer can receive is what any peer could before.",
 		Clauses: []string{"rfc8797-4-1"},
 		Edits: []Edit{
-			{"ulp/rpcrdma/endpoint.go", "func (e *endpoint) settle(peer []byte) {\n\tp, _ := FindPrivate(peer)\n",
-				"func (e *endpoint) settle(peer []byte) {\n\tp, _ := FindPrivate(peer)\n\tp.Receive = max(p.Receive, before)\n\tbefore = p.Receive\n"},
+			{
+				"ulp/rpcrdma/endpoint.go", "func (e *endpoint) settle(peer []byte) {\n\tp, _ := FindPrivate(peer)\n",
+				"func (e *endpoint) settle(peer []byte) {\n\tp, _ := FindPrivate(peer)\n\tp.Receive = max(p.Receive, before)\n\tbefore = p.Receive\n",
+			},
 			{"ulp/rpcrdma/endpoint.go", "// IDs of work requests:", "var before int\n\n// IDs of work requests:"},
 		},
 	},

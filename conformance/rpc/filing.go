@@ -94,7 +94,7 @@ type Writing struct {
 func (f *Filing) Writing() (Writing, error) {
 	d := decoder{rest: f.Call.Args}
 	d.opaque(maxHandle)
-	d.hyper()
+	d.take(8) // the offset
 	w := Writing{Count: d.word()}
 	d.word()
 	w.Length = d.word()
@@ -106,7 +106,7 @@ func (f *Filing) Writing() (Writing, error) {
 func (f *Filing) Reading() (count uint32, err error) {
 	d := decoder{rest: f.Call.Args}
 	d.opaque(maxHandle)
-	d.hyper()
+	d.take(8) // the offset
 	count = d.word()
 	return count, d.err
 }
@@ -145,8 +145,8 @@ func (s *Server) File(f *Filing) {
 		r.Status = ProgUnavail
 	}
 	stream := r.Octets()
-	if len(h.Octets())+len(stream) > s.Theirs.ReceiveSize() && f.Header.Reply.Len() >= len(stream) {
-		h.Reply, h.Proc = s.fill(f.Header.Reply, stream), NoMsg
+	if len(h.Octets())+len(stream) > s.Theirs.ReceiveSize() && f.Reply.Len() >= len(stream) {
+		h.Reply, h.Proc = s.fill(f.Reply, stream), NoMsg
 		stream = nil
 	}
 	s.Post(h, stream, "")

@@ -58,7 +58,7 @@ func (s *Server) AwaitCall() *Incoming {
 
 // ReplyHeader returns the header of a reply to a call, which uses none of its chunks.
 func (s *Server) ReplyHeader(in *Incoming) Header {
-	h := Header{XID: in.XID, Version: Version, Credits: s.Grant, Proc: Msg, Reply: unused(in.Header.Reply)}
+	h := Header{XID: in.XID, Version: Version, Credits: s.Grant, Proc: Msg, Reply: unused(in.Reply)}
 	for _, w := range in.Writes {
 		h.Writes = append(h.Writes, unused(w))
 	}

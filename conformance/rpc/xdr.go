@@ -55,13 +55,6 @@ func (d *decoder) word() uint32 {
 	return 0
 }
 
-func (d *decoder) hyper() uint64 {
-	if b := d.take(8); b != nil {
-		return binary.BigEndian.Uint64(b)
-	}
-	return 0
-}
-
 // more takes the word that says whether something optional is there: 0 or 1.
 func (d *decoder) more(what string) bool {
 	v := d.word()

@@ -47,9 +47,9 @@ func Call(ctx context.Context, dev *rnic.Device, address string) {
 func callAll(ctx context.Context, c *rpcrdma.Conn) {
 	var xid atomic.Uint32
 	var wg sync.WaitGroup
-	loop := func(make func(xid uint32) *oncrpc.Request) {
+	loop := func(next func(xid uint32) *oncrpc.Request) {
 		for {
-			m, err := c.Do(ctx, make(xid.Add(1)))
+			m, err := c.Do(ctx, next(xid.Add(1)))
 			if _, lost := errors.AsType[*oncrpc.LostError](err); lost || ctx.Err() != nil {
 				return
 			}
