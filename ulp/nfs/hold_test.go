@@ -176,6 +176,8 @@ func TestServerThatForgetsAlways(t *testing.T) {
 	write(t, f, "stubborn", 0)
 	sync1(t, f)
 	wantKept(t, s, "stubborn")
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.stables == 0 {
 		t.Error("no write was to be stable")
 	}
@@ -369,8 +371,8 @@ func TestNobodyWritesMeanwhile(t *testing.T) {
 	write(t, f, "old", 0)
 	s.crash(t)
 	sync1(t, f)
-	if writes != 2 {
-		t.Errorf("%d writes", writes)
+	if n := s.count(nfs3.ProcWrite); n != 2 {
+		t.Errorf("%d writes", n)
 	}
 	c.release(f.in)
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
 	"urnic/rnic"
 	"urnic/ulp/nfs"
+	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/nfstest"
 	"urnic/ulp/nfs/vfs"
@@ -164,6 +166,53 @@ func TestOurs(t *testing.T) {
 					FileSize: fileSize,
 				})
 			})
+		}
+	}
+}
+
+// A URL of a file mounts the export that it is in.
+func TestDialFile(t *testing.T) {
+	s := serve(t, inMemory(t), nfsd.Config{})
+	for _, transport := range []nfs.Transport{nfs.TCP, nfs.RDMA} {
+		target, err := nfs.ParseURL(s.url(transport))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range map[string]string{"/export": ".", "/export/a/b": "a/b", "/export/": "."} {
+			target.Path = path
+			c, rest, err := nfs.DialFile(t.Context(), target.String(), s.config(openDevice(t)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rest != want || c.Target().Path != "/export" {
+				t.Errorf("%s is %s in %s", path, rest, c.Target().Path)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		target.Path = "/elsewhere"
+		if _, _, err := nfs.DialFile(t.Context(), target.String(), s.config(openDevice(t))); !errors.Is(err, nfs3.MountErrNoEnt) && !errors.Is(err, nfs3.MountErrAcces) {
+			t.Errorf("what is not exported: %v", err)
+		}
+	}
+}
+
+// A server that is not there is told of at once, however patient calls are.
+func TestDialTellsAtOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(address)
+	for _, scheme := range []string{"nfs", "nfs+rdma"} {
+		_, err := nfs.Dial(t.Context(), scheme+"://"+address+"/x?mountport="+port, nfs.Config{Device: openDevice(t)})
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%s: %v", scheme, err)
 		}
 	}
 }

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"urnic/internal/nfsbench"
+)
+
+// A nfsdProcess is a run of urnic nfsd.
+type nfsdProcess struct {
+	*process
+	TCP, RDMA string
+	Exports   []string
+}
+
+// startNFSD serves in the background.
+func startNFSD(t *testing.T, args ...string) *nfsdProcess {
+	t.Helper()
+	p := start(t, append([]string{"nfsd", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0", "--json"}, args...)...)
+	p.out.wait(t, "\n")
+	s := &nfsdProcess{process: p}
+	if err := json.Unmarshal([]byte(p.out.String()), s); err != nil {
+		t.Fatalf("%v: %q", err, p.out.String())
+	}
+	return s
+}
+
+// urls are the URLs of a path over each transport.
+func (s *nfsdProcess) urls(name string) map[string]string {
+	_, port, _ := net.SplitHostPort(s.TCP)
+	return map[string]string{
+		"tcp":  "nfs://" + s.TCP + name,
+		"rdma": "nfs+rdma://" + s.RDMA + name + "?mountport=" + port,
+	}
+}
+
+// stop interrupts the server, which ends without a complaint.
+func (s *nfsdProcess) stop(t *testing.T) {
+	t.Helper()
+	s.interrupt()
+	s.end(t)
+}
+
+// localTree makes a tree of files, and returns its root.
+func localTree(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tree")
+	for name, n := range map[string]int{"a": 0, "b b": 10, "d/c": 3 << 20, "d/e/f": 70_000} {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, bytes.Repeat([]byte(name[len(name)-1:]), n), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("d/c", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// sameTrees compares names, contents and symbolic links.
+func sameTrees(t *testing.T, a, b string) {
+	t.Helper()
+	list := func(dir string) map[string]string {
+		all := map[string]string{}
+		err := filepath.Walk(dir, func(name string, info os.FileInfo, err error) error {
+			if err != nil {
+				return err
+			}
+			rel, _ := filepath.Rel(dir, name)
+			switch {
+			case info.Mode()&os.ModeSymlink != 0:
+				all[rel], err = os.Readlink(name)
+			case !info.IsDir():
+				var data []byte
+				data, err = os.ReadFile(name)
+				all[rel] = string(data)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	la, lb := list(a), list(b)
+	if len(la) != len(lb) || len(la) == 0 {
+		t.Errorf("%d files and %d", len(la), len(lb))
+	}
+	for name, data := range la {
+		if lb[name] != data {
+			t.Errorf("%s differs: %d octets and %d", name, len(data), len(lb[name]))
+		}
+	}
+}
+
+func TestNFSCopiesTrees(t *testing.T) {
+	tree := localTree(t)
+	s := startNFSD(t, "--memory", "--squash", "none")
+	for transport := range s.urls("/memory") {
+		t.Run(transport, func(t *testing.T) {
+			to := s.urls("/memory/" + transport)[transport]
+			ok(t, "nfs", "put", "-R", tree, to)
+			out := ok(t, "nfs", "ls", "-R", to)
+			if want := "a\nb b\nd\nd/c\nd/e\nd/e/f\nlink\n"; out != want {
+				t.Errorf("%q, not %q", out, want)
+			}
+			back := filepath.Join(t.TempDir(), "back")
+			ok(t, "nfs", "get", "-R", to, back)
+			sameTrees(t, tree, back)
+			ok(t, "nfs", "get", "-R", to, back) // into it
+			sameTrees(t, tree, filepath.Join(back, transport))
+
+			// A second put replaces what is there.
+			name := filepath.Join(tree, "b b")
+			if err := os.WriteFile(name, []byte("new"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range strings.Split(strings.TrimSpace(ok(t, "nfs", "put", "--json", name, to)), "\n") {
+				var c nfsCopy
+				if err := json.Unmarshal([]byte(line), &c); err != nil || c.From != name || c.Bytes != 3 || !strings.HasSuffix(c.To, "b b") {
+					t.Errorf("%s: %+v, %v", line, c, err)
+				}
+			}
+			if out := ok(t, "nfs", "cat", s.urls("/memory/" + transport + "/b%20b")[transport]); out != "new" {
+				t.Errorf("cat: %q", out)
+			}
+			status, out, errOut := urnic(t, strings.NewReader("from a pipe"), "nfs", "put", "-v", "-", s.urls("/memory/pipe")[transport])
+			if status != 0 || !strings.Contains(out, "standard input -> pipe: 11 octets") || errOut != "" {
+				t.Errorf("status %d, %q, %q", status, out, errOut)
+			}
+			if out := ok(t, "nfs", "cat", s.urls("/memory/pipe")[transport], s.urls("/memory/pipe")[transport]); out != "from a pipefrom a pipe" {
+				t.Errorf("cat: %q", out)
+			}
+		})
+	}
+	s.stop(t)
+}
+
+func TestNFSLists(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("12345"), 0o604); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "file"), 0o604); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("fi\x1ble", filepath.Join(dir, "li\nnk")); err != nil {
+		t.Skipf("no such name can be made here: %v", err)
+	}
+	s := startNFSD(t, "--ro", "--export", "/x/y="+dir)
+	if len(s.Exports) != 1 || s.Exports[0] != "/x/y" {
+		t.Errorf("exports %q", s.Exports)
+	}
+	url := s.urls("/x/y")["tcp"]
+	out := ok(t, "nfs", "ls", "-l", url)
+	for _, want := range []string{"-rw----r--   1 ", " 5 20", ` file` + "\n", `"li\nnk" -> "fi\x1ble"` + "\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	var e nfsEntry
+	if out := ok(t, "nfs", "ls", "--json", s.urls("/x/y/file")["rdma"]); json.Unmarshal([]byte(out), &e) != nil || e.Path != "file" || e.Type != "file" || e.Size != 5 || e.Mode != "0604" {
+		t.Errorf("%s", out)
+	}
+	// What is read-only can't be written to.
+	status, _, errOut := urnic(t, strings.NewReader("x"), "nfs", "put", "-", s.urls("/x/y/new")["tcp"])
+	wantError(t, nil, status, errOut, "NFS3ERR_ROFS")
+	s.stop(t)
+}
+
+func TestNFSBench(t *testing.T) {
+	s := startNFSD(t, "--memory", "--squash", "none")
+	for transport, url := range s.urls("/memory") {
+		args := []string{"nfs", "bench", url, "--duration", "10ms", "--file-size", "1M", "--size", "64K", "--callers", "1,2"}
+		out := ok(t, args...)
+		for _, want := range []string{"write", "read", "random", "null", "MB/s", "p99 µs"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", transport, want, out)
+			}
+		}
+		var report struct{ Results []nfsbench.Result }
+		out = ok(t, append(args, "--json", "--test", "write,null", "--depth", "1,3", "--rounds", "2")...)
+		if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Results) != 4 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, r := range report.Results {
+			if r.Calls <= 0 || len(r.Samples) != 2 || r.Test == nfsbench.Write && (r.Size != 64<<10 || r.Bytes <= 0) || r.Test == nfsbench.Null && r.Latency.P50 <= 0 {
+				t.Errorf("%+v", r)
+			}
+		}
+		if out := ok(t, "nfs", "ls", url); out != "" {
+			t.Errorf("it leaves %q behind", out)
+		}
+	}
+	s.stop(t)
+}
+
+// The exports say who may mount them.
+func TestNFSDAllows(t *testing.T) {
+	s := startNFSD(t, "--memory", "--allow", "192.0.2.0/24", "--allow", "2001:db8::1")
+	for _, url := range s.urls("/memory") {
+		status, _, errOut := urnic(t, nil, "nfs", "ls", url)
+		wantError(t, nil, status, errOut, "exports say which hosts may mount it")
+	}
+	s.stop(t)
+	s = startNFSD(t, "--memory", "--allow", "all", "--squash", "all")
+	for _, url := range s.urls("/memory") {
+		ok(t, "nfs", "ls", url)
+	}
+	s.stop(t)
+}
+
+// What a server says to people tells where it listens, and how to mount it.
+func TestNFSDTells(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, "nfsd", dir, "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0")
+	p.out.wait(t, "listening at ")
+	p.interrupt()
+	p.end(t)
+	out := p.out.String()
+	for _, want := range []string{"exporting " + filepath.ToSlash(dir) + ": " + dir + "\n", "proto=rdma,port=", "proto=tcp,port=", "mountport=", " 127.0.0.1:" + filepath.ToSlash(dir) + " /mnt", "(TCP) and 127.0.0.1:"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	p = start(t, "nfsd", dir, "--tcp", "127.0.0.1:0", "--rdma", "off")
+	p.out.wait(t, "(TCP)\n")
+	p.interrupt()
+	p.end(t)
+	if strings.Contains(p.out.String(), "rdma") {
+		t.Errorf("it tells of RDMA:\n%s", p.out.String())
+	}
+}
+
+// What passes over RDMA is recorded, on either side.
+func TestNFSRecords(t *testing.T) {
+	theirs, ours := filepath.Join(t.TempDir(), "theirs"), filepath.Join(t.TempDir(), "ours")
+	s := startNFSD(t, "--memory", "--squash", "none", "--pcap", theirs)
+	status, _, errOut := urnic(t, strings.NewReader("recorded"), "nfs", "put", "-", s.urls("/memory/f")["rdma"], "--pcap", ours)
+	if status != 0 {
+		t.Fatal(errOut)
+	}
+	s.stop(t)
+	for _, name := range []string{theirs, ours} {
+		if out := ok(t, "dissect", "--summary", name); !strings.Contains(out, "0 errors") && !strings.Contains(out, "connections") {
+			t.Errorf("%s", out)
+		}
+	}
+}
+
+func TestNFSErrorsAreAdvice(t *testing.T) {
+	free := freePort(t, "127.0.0.1")
+	s := startNFSD(t, "--memory", "--squash", "none")
+	defer s.stop(t)
+	memory := s.urls("/memory")["tcp"]
+	dir := t.TempDir()
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"nfs", "ls"}, "give URL...: see `urnic nfs ls --help`"},
+		{[]string{"nfs", "put", "x"}, "give LOCAL URL: see"},
+		{[]string{"nfs", "ls", "http://x"}, "nfs://HOST/PATH or nfs+rdma://HOST/PATH"},
+		{[]string{"nfs", "ls", "nfs://127.0.0.1:" + free + "/x"}, "start the server first, such as `urnic nfsd`"},
+		{[]string{"nfs", "ls", "nfs+rdma://127.0.0.1:" + free + "/x?mountport=" + free}, "start the server first"},
+		{[]string{"nfs", "ls", s.urls("/none")["tcp"]}, "give a path that it exports"},
+		{[]string{"nfs", "ls", memory + "/none"}, "NFS3ERR_NOENT"},
+		{[]string{"nfs", "cat", memory}, "NFS3ERR_ISDIR"},
+		{[]string{"nfs", "get", memory, dir}, "copy it with -R"},
+		{[]string{"nfs", "put", dir, memory}, "copy it with -R"},
+		{[]string{"nfs", "put", dir + "/none", memory}, "no such file"},
+		{[]string{"nfs", "ls", memory, "--trace"}, "give nfs+rdma://"},
+		{[]string{"nfs", "ls", memory, "--uid", "-7"}, "numbers from 0 on"},
+		{[]string{"nfs", "cat", memory, "--rsize", "7"}, "--rsize 7: give octets, 512 to 16M"},
+		{[]string{"nfs", "cat", memory, "--depth", "-1"}, "--depth -1"},
+		{[]string{"nfs", "cat", memory, "--pcap", "-"}, "record into a file"},
+		{[]string{"nfs", "bench", memory, "--test", "x"}, "say write, read, random or null"},
+		{[]string{"nfs", "bench", memory, "--size", "1"}, "--size 1"},
+		{[]string{"nfs", "bench", memory, "--depth", "0"}, "--depth 0"},
+		{[]string{"nfs", "bench", memory, "--callers", "2000"}, "up to 1024"},
+		{[]string{"nfs", "bench", memory, "--duration", "0s"}, "not at once"},
+		{[]string{"nfs", "bench", memory, "--file-size", "1"}, "--file-size 1"},
+		{[]string{"nfsd"}, "give a directory to serve, or --memory"},
+		{[]string{"nfsd", dir + "/none"}, "can't be served"},
+		{[]string{"nfsd", "a", "b"}, "--export PATH=DIR"},
+		{[]string{"nfsd", dir, "--tcp", s.TCP}, "give another port with --tcp"},
+		{[]string{"nfsd", dir, "--tcp", "127.0.0.1:0", "--rdma", s.RDMA}, "give another port with --rdma"},
+		{[]string{"nfsd", dir, "--tcp", "x"}, "--tcp x: give ADDRESS:PORT"},
+		{[]string{"nfsd", dir, "--allow", "x"}, "--allow x: give an address"},
+		{[]string{"nfsd", dir, "--squash", "x"}, "say root, all or none"},
+		{[]string{"nfsd", dir, "--anonuid", "0"}, "nobody is anonymous as root"},
+		{[]string{"nfsd", dir, "--anonuid", "x"}, "--anonuid x: give a whole number"},
+		{[]string{"nfsd", "--export", "x=y"}, "give PATH=DIR"},
+		{[]string{"nfsd", "--export", "/x="}, "give a directory, or --memory"},
+		{[]string{"nfsd", dir, "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0", "--rsize", "1"}, "--rsize 1"},
+		{[]string{"nfsd", "--memory", "--tcp", "127.0.0.1:0", "--rdma", "off", "--max-memory", "x"}, "--max-memory x"},
+		{[]string{"nfsd", dir, "--json", "--pcap", "-"}, "record into a file"},
+	} {
+		status, out, errOut := urnic(t, nil, tc.args...)
+		if out != "" {
+			t.Errorf("%v: %q is on stdout", tc.args, out)
+		}
+		wantError(t, tc.args, status, errOut, tc.want)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("%q were left behind", left)
+	}
+}
+
+// A get that fails leaves nothing behind.
+func TestNFSGetIsWholeOrNothing(t *testing.T) {
+	s := startNFSD(t, "--memory", "--squash", "none")
+	defer s.stop(t)
+	url := s.urls("/memory/f")["tcp"]
+	status, _, errOut := urnic(t, strings.NewReader(strings.Repeat("x", 1<<20)), "nfs", "put", "-", url)
+	if status != 0 {
+		t.Fatal(errOut)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "f"), 0o755); err != nil { // in the way of the name
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "f", "f"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	status, _, errOut = urnic(t, nil, "nfs", "get", url, filepath.Join(dir, "f"))
+	wantError(t, nil, status, errOut, "f")
+	if left, _ := filepath.Glob(filepath.Join(dir, "f", ".*.part")); len(left) > 0 {
+		t.Errorf("%q were left behind", left)
+	}
+}
