@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"urnic/ulp/nfs/vfs"
@@ -98,6 +99,27 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
+// Who was about to write when the last name went does not write any more.
+func TestRemovedMeanwhile(t *testing.T) {
+	fs := New(Options{})
+	defer fs.Close()
+	h := touch(t, fs, "f")
+	n := must(fs.node(t.Context(), h))(t)
+	if err := fs.Remove(t.Context(), fs.Root(), "f"); err != nil {
+		t.Fatal(err)
+	}
+	fs.enter(n) // as if it had been looked up before
+	if err := fs.Write(t.Context(), h, []byte("x"), 0, false); !errors.Is(err, vfs.ErrStale) {
+		t.Errorf("Write: %v, want %v", err, vfs.ErrStale)
+	}
+	if _, _, err := fs.Read(t.Context(), h, make([]byte, 1), 0); !errors.Is(err, vfs.ErrStale) {
+		t.Errorf("Read: %v, want %v", err, vfs.ErrStale)
+	}
+	if n := fs.bytes.Load(); n != 0 {
+		t.Errorf("%d octets are counted", n)
+	}
+}
+
 func TestMaxFiles(t *testing.T) {
 	fs := New(Options{MaxFiles: 3})
 	defer fs.Close()
@@ -181,6 +203,10 @@ func TestLinkCounts(t *testing.T) {
 
 // A change has a later time than the one before, however fast they follow each other.
 func TestCtimeAdvances(t *testing.T) {
+	synctest.Test(t, ctimeAdvances) // where the clock stands still
+}
+
+func ctimeAdvances(t *testing.T) {
 	fs := New(Options{})
 	defer fs.Close()
 	h := touch(t, fs, "f")
