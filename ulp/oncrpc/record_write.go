@@ -1,13 +1,13 @@
 package oncrpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"urnic/ulp/oncrpc/xdr"
@@ -30,15 +30,19 @@ type recordWriter struct {
 	pieces  [][]byte    // of the record
 	rest    net.Buffers // those that have not been written
 	written int64       // octets
-	behind  sync.WaitGroup
 }
 
 func newRecordWriter(conn net.Conn, stall time.Duration) *recordWriter {
 	return &recordWriter{conn: conn, stall: stall, turn: make(chan struct{}, 1)}
 }
 
-// wait waits for what goes on after write has returned. The connection must be closed.
-func (w *recordWriter) wait() { w.behind.Wait() }
+// end waits for what goes on after write has returned, and lets nothing begin any more. The
+// connection must be closed.
+func (w *recordWriter) end() {
+	w.turn <- struct{}{}
+	w.err = cmp.Or(w.err, ErrClosed)
+	<-w.turn
+}
 
 // write writes a message in a vectored write, and uses none of its memory any more when it
 // returns. It returns errGivenUp if the context has ended before, with the connection in
@@ -118,13 +122,13 @@ func (w *recordWriter) record(ctx context.Context) error {
 	}
 	clear(w.pieces)
 	w.rest = net.Buffers{left}
-	w.behind.Go(func() {
+	go func() {
 		defer w.pass()
 		w.err = w.push(context.Background())
 		if w.err != nil {
 			_ = w.conn.Close() // its reader finds out
 		}
-	})
+	}()
 	return err
 }
 

@@ -118,7 +118,7 @@ func (c *TCPConn) Strays() uint64 { return c.strays.Load() }
 func (c *TCPConn) Close() error {
 	c.end(ErrClosed)
 	<-c.read
-	c.out.wait()
+	c.out.end()
 	return nil
 }
 

@@ -204,6 +204,24 @@ func TestCallThatIsGivenUpWhileItIsSent(t *testing.T) {
 	})
 }
 
+func TestCloseWhileTheRestOfACallIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := connected(t, oncrpc.TCPConfig{}, 1000)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Do(ctx, request(1, make([]byte, 8000))); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		begin := time.Now()
+		if err := c.Close(); err != nil || time.Since(begin) != 0 {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		if _, err := c.Do(t.Context(), request(2, nil)); !isLost(err) || !errors.Is(err, oncrpc.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
 func TestCallThatIsGivenUpBeforeItIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe() // has no octets on their way
