@@ -2,7 +2,6 @@ package rpcrdma
 
 import (
 	"context"
-	"time"
 
 	"urnic/rnic"
 	"urnic/ulp/oncrpc/xdr"
@@ -157,8 +156,7 @@ func (in *incoming) pull(ctx context.Context) error {
 	}
 	clear(in.wrs)
 	in.wrs, in.sges = in.wrs[:0], in.sges[:0]
-	patience := time.AfterFunc(e.cfg.PullTimeout, func() { e.fail(ErrStalled) })
-	defer patience.Stop()
+	defer e.expect().Stop()
 	select {
 	case err := <-in.pulled:
 		return err
@@ -173,5 +171,6 @@ func (in *incoming) completed(wc *rnic.WC) {
 		in.pulled <- nil
 		return
 	}
+	in.patience.Stop()
 	in.recycle()
 }

@@ -78,10 +78,10 @@ type Config struct {
 	// less than MaxMessage.
 	MaxPulled, MaxPulledAll int
 
-	// PullTimeout is how long a requester may take to answer the RDMA Reads of a call,
-	// before the connection is ended: what they hold of MaxPulledAll others wait for. 0
-	// stands for a minute.
-	PullTimeout time.Duration
+	// StallTimeout is how long a requester may take to answer the RDMA Reads of a call, and
+	// to take what is written to its chunks, before the connection is ended: others wait
+	// for the memory that is held meanwhile. 0 stands for a minute.
+	StallTimeout time.Duration
 
 	// MaxIdle is how many octets of registered memory a connection keeps for later
 	// use. 0 stands for 16 MiB, and a negative number for none.
@@ -136,8 +136,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Patience == 0 {
 		c.Patience = DefaultPatience
 	}
-	if c.PullTimeout == 0 {
-		c.PullTimeout = time.Minute
+	if c.StallTimeout == 0 {
+		c.StallTimeout = time.Minute
 	}
 	c.Limits = c.Limits.orDefaults()
 	if c.Logger == nil {
@@ -168,8 +168,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Send%1024 != 0 || c.Receive%1024 != 0 {
 		return c, fmt.Errorf("rpcrdma: Config.Send and Receive are %d and %d: they are multiples of 1024 (RFC 8797 §4.2)", c.Send, c.Receive)
 	}
-	if c.Patience < 0 || c.PullTimeout < 0 {
-		return c, fmt.Errorf("rpcrdma: Config.Patience and PullTimeout are %v and %v: they can't be negative", c.Patience, c.PullTimeout)
+	if c.Patience < 0 || c.StallTimeout < 0 {
+		return c, fmt.Errorf("rpcrdma: Config.Patience and StallTimeout are %v and %v: they can't be negative", c.Patience, c.StallTimeout)
 	}
 	return c, nil
 }

@@ -234,7 +234,7 @@ func TestConfigsThatCannotBeCarriedOutAreRefused(t *testing.T) {
 		"limits":            {Limits: rpcrdma.Limits{Segments: -1}},
 		"registration":      {Registration: 17},
 		"patience":          {Patience: -1},
-		"a time for pulled": {PullTimeout: -1},
+		"a time for pulled": {StallTimeout: -1},
 	} {
 		if _, err := rpcrdma.NewServer(newService(t), cfg); err == nil {
 			t.Errorf("%s: the configuration is taken", name)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"urnic/rnic"
 	"urnic/ulp/oncrpc"
@@ -203,6 +204,11 @@ func (e *endpoint) message(p []byte, b *block) rnic.SendWR {
 		return rnic.SendWR{Op: rnic.OpSend, Flags: rnic.FlagInline | rnic.FlagUnsignaled, Inline: p}
 	}
 	return rnic.SendWR{Op: rnic.OpSend, ID: e.op(b), SGL: []rnic.SGE{b.sge(0, len(p))}}
+}
+
+// expect ends the connection unless it is stopped: the other side holds up what is under way.
+func (e *endpoint) expect() *time.Timer {
+	return time.AfterFunc(e.cfg.StallTimeout, func() { e.fail(ErrStalled) })
 }
 
 // unsent gives the memory of a message back that is not posted after all.

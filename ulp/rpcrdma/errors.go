@@ -12,7 +12,7 @@ var (
 	ErrCredits     = errors.New("rpcrdma: the other side has more calls in flight than were granted (RFC 8166 §3.3.1)")
 	ErrInvalidated = errors.New("rpcrdma: the other side has invalidated an STag that is not of its reply's call (RFC 8797 §4.1)")
 	ErrHeld        = errors.New("rpcrdma: the other side does not let go of memory")
-	ErrStalled     = errors.New("rpcrdma: the other side does not answer an RDMA Read")
+	ErrStalled     = errors.New("rpcrdma: the other side does not answer RDMA Reads, or take what is written")
 	ErrFull        = errors.New("rpcrdma: the other side does not take what is sent")
 	ErrXID         = errors.New("rpcrdma: a call with this XID is in flight on the connection")
 	ErrTooLong     = errors.New("rpcrdma: the message is too long for the connection")

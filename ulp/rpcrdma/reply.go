@@ -57,7 +57,9 @@ func (in *incoming) answer() {
 	in.r.wrote(in.hdr.XID, in.wrs)
 	wr.ID, wr.Flags = e.op(in), wr.Flags&^rnic.FlagUnsignaled
 	in.wrs = append(in.wrs, wr)
+	in.patience = e.expect()
 	if e.send(in.wrs...) != nil {
+		in.patience.Stop()
 		in.abandon()
 	}
 }

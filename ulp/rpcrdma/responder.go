@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"urnic/rnic"
 	"urnic/stag"
@@ -71,6 +72,8 @@ type incoming struct {
 	scratch []byte
 	out     Header
 	places  int // of the send queue
+
+	patience *time.Timer // for what is written to chunks
 }
 
 // called takes a call: b is the receive that it has come in.
