@@ -67,7 +67,8 @@ func (c *Conn) Done() <-chan struct{} { return c.e.done }
 // Err returns why the connection has ended, or is ending; nil if it is not.
 func (c *Conn) Err() error { return c.e.cause() }
 
-// Close ends the connection, gracefully if the server plays along.
+// Close ends the connection, gracefully if the server plays along, and waits until nothing
+// is left of it: a Config.Reverse must not call it while it carries a call out.
 func (c *Conn) Close() error { return c.e.close(ErrClosed) }
 
 // Inline returns the inline thresholds: how long a Send may be, header and all, to the

@@ -272,6 +272,41 @@ func TestReadChunksWaitForRoom(t *testing.T) {
 	}
 }
 
+// A call that waits for much memory is not overtaken by those that want less.
+func TestLargeCallsAreNotOvertaken(t *testing.T) {
+	s := newService(t)
+	srv, address := serve(t, s, rpcrdma.Config{MaxMessage: 10_000, MaxPulled: 15_000})
+	r := rawDial(t, address, rawPrivate)
+	r.null()
+	peer := srv.Peers()[0]
+	send := func(xid uint32, n int) {
+		data := make([]byte, n)
+		r.send(callMessage(header(xid, func(h *rpcrdma.Header) { h.Read = at(callLen, r.readable(data)...) }), procBlock, nil))
+	}
+	send(1, 9000)
+	<-s.started
+	send(2, 9000)
+	waitFor(t, func() bool { return peer.Waiting() == 1 })
+	send(3, 100)
+	waitFor(t, func() bool { return peer.Waiting() == 2 })
+	r.null()
+	if n := s.running.Load(); n != 1 {
+		t.Errorf("%d calls are carried out", n)
+	}
+	close(s.release)
+	r.flight(3)
+}
+
+func TestNewConnectionsGetTheCreditsThatAreSet(t *testing.T) {
+	srv, address := serve(t, newService(t), rpcrdma.Config{})
+	srv.SetCredits(3)
+	r := rawDial(t, address, rawPrivate)
+	waitFor(t, func() bool { return len(srv.Peers()) == 1 })
+	if h := r.null(); h.Credits != 3 {
+		t.Errorf("%d are granted", h.Credits)
+	}
+}
+
 func TestStringsOfTheirValues(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{rpcrdma.RegisterFast.String(), "fast"},

@@ -570,6 +570,26 @@ func TestMemoryBesideAChunkIsClosed(t *testing.T) {
 	}
 }
 
+// Calls, and what is for nobody, invalidate nothing.
+func TestOnlyRepliesInvalidate(t *testing.T) {
+	for name, m := range map[string]func(xid uint32) []byte{
+		"a call":          func(uint32) []byte { return callMessage(header(xids.Add(1), nil), procNull, nil) },
+		"a broken reply":  func(uint32) []byte { return []byte{1, 2, 3} },
+		"a reply to none": func(xid uint32) []byte { return replyMessage(header(xid+1000, nil)) },
+	} {
+		for _, reverse := range []oncrpc.Service{nil, newService(t)} {
+			t.Run(fmt.Sprint(name, reverse != nil), func(t *testing.T) {
+				private := rpcrdma.Private{Send: 4096, Receive: 4096, Invalidate: true}.Append(nil)
+				r, conn := rawServe(t, private, rpcrdma.Config{Reverse: reverse})
+				p := start(t.Context(), conn, func(q *oncrpc.Request) { q.Sinks = [][]byte{make([]byte, 5000)} })
+				h, _, _ := r.recv()
+				r.sendInvalidate(m(h.XID), h.Write[0][0].Handle)
+				p.wantLost(t, rpcrdma.ErrInvalidated)
+			})
+		}
+	}
+}
+
 // RFC 8797 §4.1: "Each RDMA Send with Invalidate MUST invalidate an STag associated only with
 // the Transaction ID (XID) in the rdma_xid field".
 func TestInvalidationOfAnotherCallsMemoryEndsTheConnection(t *testing.T) {

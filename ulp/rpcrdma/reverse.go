@@ -44,13 +44,18 @@ func (p *Peer) Limit() int {
 	return p.e.calls.limit()
 }
 
+// Waiting returns how many of the other side's calls wait for memory into which their Read
+// chunks are fetched, Config.MaxPulled.
+func (p *Peer) Waiting() int { return p.e.serve.pulled.waiting() }
+
 // Done is closed once the connection is of no use.
 func (p *Peer) Done() <-chan struct{} { return p.e.done }
 
 // Err returns why the connection has ended, or is ending; nil if it is not.
 func (p *Peer) Err() error { return p.e.cause() }
 
-// Close ends the connection, with the calls in both directions.
+// Close ends the connection, with the calls in both directions, and waits until nothing
+// is left of it: a service must not call it while it carries a call out.
 func (p *Peer) Close() error { return p.e.close(ErrClosed) }
 
 // LocalAddr returns the address of this side of the connection.
