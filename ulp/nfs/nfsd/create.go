@@ -88,9 +88,10 @@ func (dir *object) initial(a *nfs3.SetAttr, t vfs.Type) vfs.SetAttr {
 		to   **time.Time
 	}{{a.Atime, &set.Atime}, {a.Mtime, &set.Mtime}} {
 		switch {
+		case !dir.x.features.SetTime:
 		case v.from.How == nfs3.SetToServerTime:
 			*v.to = &now
-		case v.from.How == nfs3.SetToClientTime && dir.x.features.SetTime && v.from.Time.Nanoseconds < 1e9:
+		case v.from.How == nfs3.SetToClientTime && v.from.Time.Nanoseconds < 1e9:
 			when := v.from.Time.Time()
 			*v.to = &when
 		}

@@ -250,6 +250,10 @@ func TestWhatAFilesystemCannotDoIsNotAsked(t *testing.T) {
 	b.want("another mode", b.setAttr(alice, h, nfs3.SetAttr{Mode: new(uint32(0o777))}), nfs3.ErrNotSupp)
 	b.want("the same owner", b.setAttr(alice, h, nfs3.SetAttr{UID: new(uint32(nfsd.Nobody))}), nfs3.OK)
 	b.want("a time", b.setAttr(alice, h, nfs3.SetAttr{Mtime: nfs3.SetTime{How: nfs3.SetToClientTime}}), nfs3.ErrInval)
+	before := b.getAttr(h)
+	if r := ok(b, b.setAttr(alice, h, nfs3.SetAttr{Mtime: nfs3.SetTime{How: nfs3.SetToServerTime}})); r.Wcc.After.Attr != before {
+		t.Errorf("it is asked for a time: %+v becomes %+v", before, r.Wcc.After.Attr)
+	}
 	b.want("a symbolic link", do[nfs3.NewRes](b, alice, nfs3.ProcSymlink, &nfs3.SymlinkArgs{Where: at(b.root, "link"), Path: "x"}), nfs3.ErrNotSupp)
 	b.want("a hard link", do[nfs3.LinkRes](b, alice, nfs3.ProcLink, &nfs3.LinkArgs{File: h, Link: at(b.root, "link")}), nfs3.ErrNotSupp)
 	b.want("an exclusive file", do[nfs3.NewRes](b, alice, nfs3.ProcCreate, &nfs3.CreateArgs{Where: at(b.root, "x"), Mode: nfs3.Exclusive}), nfs3.ErrNotSupp)
