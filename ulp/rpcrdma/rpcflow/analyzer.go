@@ -17,6 +17,8 @@ const (
 	maxKept    = 64 << 20 // octets of RPC messages that are not whole yet
 	maxRegions = 1 << 16  // segments of calls that are open
 	maxOpen    = 1 << 16  // calls that are open
+	maxPast    = 1 << 18  // segments of calls that have been answered
+	maxCounted = 1 << 16  // procedures that are counted apart
 )
 
 // limits bound the headers that are taken: far beyond what any peer takes.
@@ -29,7 +31,7 @@ type Analyzer struct {
 	// port of NFS over RDMA.
 	All bool
 
-	kept, regions, open int
+	kept, regions, open, past, counted int
 }
 
 // keep reports whether n octets more may be kept, and counts them.
@@ -78,7 +80,7 @@ func (c *conn) Follows() bool {
 	if !c.a.All && !c.found[0] && !c.found[1] && c.r.Port() != Port {
 		return false
 	}
-	c.sum = newSummary()
+	c.sum = newSummary(&c.a.counted)
 	c.r.Connection().Upper = c.sum
 	if !c.r.Whole() {
 		c.Lost(dissect.Client)

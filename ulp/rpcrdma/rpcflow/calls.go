@@ -113,7 +113,7 @@ func (k *call) region(u use, s rpcrdma.Segment, name string) *region {
 func (d *direction) close(c *conn, k *call) {
 	k.closed = true
 	delete(d.open, k.header.XID)
-	d.memory.remove(k)
+	d.memory.remove(k, c.a)
 	c.a.open--
 	c.a.regions -= len(k.regions)
 	c.a.kept -= len(k.inline)
@@ -127,15 +127,17 @@ func (d *direction) close(c *conn, k *call) {
 func (d *direction) end(c *conn, at capture.At) {
 	left := slices.SortedFunc(maps.Values(d.open), func(a, b *call) int { return cmp.Compare(a.at.Packet, b.at.Packet) })
 	n := len(left)
-	if n == 0 {
-		return
-	}
 	var names []string
 	for i, k := range left {
 		if i < 4 {
 			names = append(names, k.String())
 		}
 		d.close(c, k)
+	}
+	c.a.past -= len(d.memory.order)
+	d.memory = memory{}
+	if n == 0 {
+		return
 	}
 	c.sum.Unanswered += n
 	more := ""

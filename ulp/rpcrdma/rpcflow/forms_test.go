@@ -2,11 +2,14 @@ package rpcflow
 
 import (
 	"bytes"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"urnic/internal/dissect"
+	"urnic/rdmap"
+	"urnic/stag"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
 	"urnic/ulp/rpcrdma"
@@ -368,6 +371,58 @@ func TestBounds(t *testing.T) {
 		r := play(t, p, &Analyzer{})
 		r.want(t)
 		r.noted(t, "more than 256 open segments have the STag 0x00000077")
+	})
+	t.Run("lengths that are only named", func(t *testing.T) {
+		const most = 1<<32 - 1
+		big := rpcrdma.Segment{Handle: tag, Length: most, Offset: 1 << 40}
+		p := newPlayer(t, Port).start(linux)
+		p.send(client, rpcrdma.Header{XID: 1}, nfsCall(1, 0))
+		p.send(server, rpcrdma.Header{XID: 1}, answer(1))
+		p.send(client, rpcrdma.Header{XID: 5, Proc: rpcrdma.NoMsg, Read: []rpcrdma.ReadSegment{{Segment: big}, {Segment: big}, {Position: 4, Segment: big}}}, nil)
+		p.read(tag, big.Offset+most-4, octets(4))
+		p.send(client, rpcrdma.Header{XID: 6, Write: [][]rpcrdma.Segment{{big, big}}, HasReply: true, Reply: []rpcrdma.Segment{big}}, nfsCall(6, nfs3Read, opaque([]byte("file")), words(0, 0, most)))
+		p.write(big.Offset+most-4, octets(4))
+		p.send(server, rpcrdma.Header{XID: 6, Proc: rpcrdma.NoMsg, Write: [][]rpcrdma.Segment{{big, big}}, HasReply: true, Reply: []rpcrdma.Segment{big}}, nil)
+		p.send(server, rpcrdma.Header{XID: 5}, answer(5))
+		file := p.recording()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f := analyze(t, file, &Analyzer{})
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+			t.Errorf("%d octets were allocated", n)
+		}
+		f.want(t, "rpc-written-length by server", "rpc-written-length by server", "rpc-written-length by server")
+		if m := f.one(t, 3); m.Whole || m.Length != 3*most || !m.Long {
+			t.Errorf("%v", m)
+		}
+	})
+	t.Run("past segments", func(t *testing.T) {
+		p := newPlayer(t, Port).start(linux)
+		for i := range uint32(6) {
+			s := rpcrdma.Segment{Handle: stag.STag(100 + i), Length: 10}
+			p.send(client, rpcrdma.Header{XID: i, HasReply: true, Reply: []rpcrdma.Segment{s}}, nfsCall(i, 0))
+			s.Length = 0
+			p.send(server, rpcrdma.Header{XID: i, HasReply: true, Reply: []rpcrdma.Segment{s}}, answer(i))
+		}
+		p.tagged(server, rdmap.OpWrite, 102, 0, octets(2)) // forgotten
+		p.tagged(server, rdmap.OpWrite, 104, 0, octets(2))
+		a := &Analyzer{past: maxPast - 2}
+		play(t, p, a).want(t, "rpc-memory by server", "rpc-memory-after-reply by server")
+		if a.past != maxPast-2 {
+			t.Errorf("%d past segments", a.past)
+		}
+	})
+	t.Run("procedures of all connections", func(t *testing.T) {
+		p := newPlayer(t, Port).start(linux)
+		for i := range uint32(5) {
+			p.send(client, rpcrdma.Header{XID: 5}, nfsCall(5, 1000+i))
+			p.send(server, rpcrdma.Header{XID: 5}, answer(5))
+		}
+		all := play(t, p, &Analyzer{counted: maxCounted - 2}).summary(t).Procedures()
+		if len(all) != 3 || all[0].Name != "other procedures" || all[0].Calls != 3 {
+			t.Errorf("%d procedures, first %+v", len(all), all[0])
+		}
 	})
 	t.Run("procedures", func(t *testing.T) {
 		p := newPlayer(t, Port).start(linux)

@@ -124,7 +124,7 @@ func (m *memory) add(r *region) bool {
 }
 
 // remove closes the regions of a call.
-func (m *memory) remove(c *call) {
+func (m *memory) remove(c *call, a *Analyzer) {
 	for _, r := range c.regions {
 		tag := r.seg.Handle
 		same := m.open[tag]
@@ -140,17 +140,27 @@ func (m *memory) remove(c *call) {
 			continue
 		}
 		delete(m.open, tag)
-		if _, again := m.closed[tag]; !again {
-			if len(m.order) < maxClosed {
-				m.order = append(m.order, tag)
-			} else {
-				delete(m.closed, m.order[m.next])
-				m.order[m.next] = tag
-				m.next = (m.next + 1) % maxClosed
-			}
+		if _, again := m.closed[tag]; again || m.makeRoom(tag, a) {
+			m.closed[tag] = c.header.XID
 		}
-		m.closed[tag] = c.header.XID
 	}
+}
+
+// makeRoom has an STag remembered, perhaps in place of that which has been there longest.
+func (m *memory) makeRoom(tag stag.STag, a *Analyzer) bool {
+	switch {
+	case len(m.order) < maxClosed && a.past < maxPast:
+		a.past++
+		m.order = append(m.order, tag)
+	case len(m.order) > 0:
+		m.next %= len(m.order)
+		delete(m.closed, m.order[m.next])
+		m.order[m.next] = tag
+		m.next++
+	default:
+		return false
+	}
+	return true
 }
 
 // find returns the region for n octets at a place, for a Read or a Write, and where in it

@@ -160,8 +160,8 @@ func frame(reply bool, private []byte) mpa.Frame {
 func analyze(t testing.TB, file []byte, a *Analyzer, handlers ...dissect.Handler) found {
 	t.Helper()
 	f := analyzeWith(t, file, a, handlers...)
-	if a.kept != 0 || a.regions != 0 || a.open != 0 {
-		t.Errorf("%d octets, %d segments and %d calls are still remembered", a.kept, a.regions, a.open)
+	if a.kept != 0 || a.regions != 0 || a.open != 0 || a.past != 0 {
+		t.Errorf("%d octets, %d segments, %d calls and %d past segments are still remembered", a.kept, a.regions, a.open, a.past)
 	}
 	return f
 }

@@ -28,6 +28,7 @@ type Summary struct {
 	Asked, Granted [2]uint32
 
 	procedures map[key]*Procedure
+	counted    *int // how many procedures all connections have
 }
 
 type key struct{ program, version, procedure uint32 }
@@ -56,7 +57,9 @@ func (p *Procedure) Mean() time.Duration {
 	return p.sum / time.Duration(p.Replies)
 }
 
-func newSummary() *Summary { return &Summary{procedures: map[key]*Procedure{}} }
+func newSummary(counted *int) *Summary {
+	return &Summary{procedures: map[key]*Procedure{}, counted: counted}
+}
 
 // Name returns the name of the protocol.
 func (s *Summary) Name() string { return "RPC-over-RDMA" }
@@ -81,12 +84,13 @@ func (s *Summary) of(r *RPC) *Procedure {
 		return p
 	}
 	name := r.Title()
-	if len(s.procedures) >= maxProcedures {
+	if len(s.procedures) >= maxProcedures || *s.counted >= maxCounted {
 		k, name = key{}, "other procedures"
 		if p = s.procedures[k]; p != nil {
 			return p
 		}
 	}
+	*s.counted++
 	p = &Procedure{Program: k.program, Version: k.version, Number: k.procedure, Name: name}
 	s.procedures[k] = p
 	return p
