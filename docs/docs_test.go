@@ -120,7 +120,7 @@ func TestEveryRequirementNamesATest(t *testing.T) {
 			t.Errorf("%s names no test: %s", r.id, r.test)
 		}
 	}
-	for rfc, least := range map[string]int{"5041": 100, "5044": 90, "5040": 110, "6581": 40} {
+	for rfc, least := range map[string]int{"5041": 100, "5044": 90, "5040": 110, "6581": 40, "8166": 70} {
 		n := 0
 		for id := range seen {
 			if strings.HasPrefix(id, rfc+"-") {
@@ -134,10 +134,10 @@ func TestEveryRequirementNamesATest(t *testing.T) {
 }
 
 // The table of requirements and the catalogue of clauses tell the same: what RFC
-// 5041, 5044, 5040, 6581 and 7306 make a MUST or MUST NOT.
+// 5041, 5044, 5040, 6581, 7306, 8166, 8797 and 8167 make a MUST or MUST NOT.
 func TestRequirementsAreTheBindingClauses(t *testing.T) {
 	required := rows(t)
-	rfcs := []string{"5041", "5044", "5040", "6581", "7306"}
+	rfcs := []string{"5041", "5044", "5040", "6581", "7306", "8166", "8797", "8167"}
 	for _, rfc := range rfcs {
 		t.Run("RFC "+rfc, func(t *testing.T) {
 			listed := map[string]bool{}
