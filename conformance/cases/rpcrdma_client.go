@@ -92,7 +92,7 @@ func rpcClient() []conformance.Case {
 				h := s.ReplyHeader(in)
 				h.Proc = 5
 				s.Post(h, rpc.Reply{XID: in.XID}.Octets(), "a procedure that there is not")
-				s.AwaitSilence("as a requester does not send RDMA_ERROR")
+				s.AwaitNoMessage("as a requester does not send RDMA_ERROR")
 			}),
 		},
 		{
@@ -111,7 +111,7 @@ func rpcClient() []conformance.Case {
 				b := h.Octets()
 				b[19] = 2
 				s.PostOctets(append(b, rpc.Reply{XID: in.XID}.Octets()...), h.String(), "a Read list that begins with 2")
-				s.AwaitSilence("as there is no valid reply")
+				s.AwaitNoMessage("as there is no valid reply")
 			}),
 		},
 		{

@@ -177,6 +177,14 @@ func (e *End) AwaitSilence(why string) {
 	}
 }
 
+// AwaitNoMessage makes sure that no message comes for a while. That the target gives up
+// the connection is another matter.
+func (e *End) AwaitNoMessage(why string) {
+	if m, err := e.Next(e.t.Quiet()); err == nil {
+		e.t.Fail("nothing, "+why, "%s", m.Header)
+	}
+}
+
 // Lend lends memory for RDMA Reads.
 func (e *End) Lend(data []byte) *Region { return e.memory.lend(data, true, false) }
 

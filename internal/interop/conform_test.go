@@ -41,7 +41,7 @@ const pageOfSIW = project + "/docs/conformance-siw.md"
 // the responder, and boots the guest anew after each that did. Each failure is one that docs/conformance-siw.md explains,
 // and each that it explains is seen.
 func TestConformanceOfSIW(t *testing.T) {
-	f := &findings{page: readPage(t), failed: map[string]conformance.Result{}}
+	f := &findings{file: pageOfSIW, target: "Linux siw", page: readPage(t, pageOfSIW), failed: map[string]conformance.Result{}}
 	t.Run("with", func(t *testing.T) { f.runAll(t) })
 	f.compare(t)
 }
@@ -135,6 +135,8 @@ func startRping(t *testing.T, g *guest) {
 // explains: cases, perhaps with an asterisk for a part, and whether they have failed,
 // or need not.
 type findings struct {
+	file   string // the page
+	target string
 	mu     sync.Mutex
 	failed map[string]conformance.Result
 	page   map[string]bool
@@ -143,15 +145,15 @@ type findings struct {
 // explained is how the page names cases.
 var explained = regexp.MustCompile("`(rfc[0-9]+-[0-9A-Z.]+-[0-9]+/[^`]+)`")
 
-func readPage(t *testing.T) map[string]bool {
+func readPage(t *testing.T, file string) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(pageOfSIW)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	always, sometimes, ok := strings.Cut(string(text), "\n## Now and then\n")
 	if !ok {
-		t.Fatal("the page does not say what siw does now and then")
+		t.Fatalf("%s does not say what happens now and then", file)
 	}
 	page := map[string]bool{}
 	for _, m := range explained.FindAllStringSubmatch(sometimes, -1) {
@@ -195,7 +197,7 @@ func (f *findings) run(t *testing.T, groups []conformance.Group, p conformance.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep.Tool, rep.Target = "urnic", "Linux siw"
+	rep.Tool, rep.Target = "urnic", f.target
 	write(t, filepath.Join(artifacts, name+".json"), rep, report.JSON)
 	write(t, filepath.Join(artifacts, name+".html"), rep, report.HTML)
 	t.Logf("%+v in %v", rep.Totals, rep.Duration.Round(time.Second))
@@ -244,11 +246,11 @@ func (f *findings) sort(t *testing.T, rep *conformance.Report, former map[string
 func (f *findings) compare(t *testing.T) {
 	t.Helper()
 	for key, res := range f.failed {
-		t.Errorf("%s does not explain %s: sent %s; %s", filepath.Base(pageOfSIW), key, res.Sent, res.Reason)
+		t.Errorf("%s does not explain %s: sent %s; %s", filepath.Base(f.file), key, res.Sent, res.Reason)
 	}
 	for pattern, failed := range f.page {
 		if !failed {
-			t.Errorf("%s names %s, which has not failed", filepath.Base(pageOfSIW), pattern)
+			t.Errorf("%s names %s, which has not failed", filepath.Base(f.file), pattern)
 		}
 	}
 }
