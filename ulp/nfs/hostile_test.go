@@ -112,7 +112,7 @@ func TestAnswersThatCannotBe(t *testing.T) {
 
 // What a server says of sizes is kept within reason.
 func TestSizesOfServers(t *testing.T) {
-	for _, tc := range []struct{ server, own, want int }{{0, 0, minSize}, {1 << 30, 0, defaultSize}, {65536, 0, 65536}, {65536, 4096, 4096}, {1 << 31, 1 << 30, nfs3.MaxData}} {
+	for _, tc := range []struct{ server, own, want int }{{0, 0, minSize}, {1 << 30, 0, defaultSize}, {65536, 0, 65536}, {65536, 4096, 4096}, {1 << 30, 1 << 30, nfs3.MaxData}} {
 		_, c := newFake(t, Config{ReadSize: tc.own, WriteSize: tc.own}, instead{nfs3.ProcFSInfo: func(nfs3.Codec) nfs3.Codec {
 			return &nfs3.FSInfoRes{ReadMax: uint32(tc.server), WriteMax: uint32(tc.server)}
 		}})
