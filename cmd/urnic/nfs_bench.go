@@ -15,9 +15,9 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"urnic/internal/nfsbench"
 	"urnic/internal/perf"
 	"urnic/ulp/nfs"
+	"urnic/ulp/nfs/nfsbench"
 )
 
 // nfsBenchOptions are the flags of urnic nfs bench.

@@ -66,6 +66,7 @@ func (c *copier) getAny(root *os.Root, name, local string, info fs.FileInfo) err
 			}
 		}
 		return root.Symlink(target, local)
+	default:
 	}
 	c.skip(fmt.Errorf("%s is a %s, which is not copied", shown(name), nfsTypes[info.(*nfs.FileInfo).Attr().Type]))
 	return nil

@@ -48,6 +48,7 @@ func (c *copier) putAny(local, name string, info fs.FileInfo) error {
 			}
 		}
 		return c.s.Symlink(c.ctx, filepath.ToSlash(target), name)
+	default:
 	}
 	c.skip(fmt.Errorf("%s is no regular file, directory or symbolic link, and not copied", local))
 	return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"urnic/internal/nfsbench"
+	"urnic/ulp/nfs/nfsbench"
 )
 
 // A nfsdProcess is a run of urnic nfsd.
@@ -124,7 +124,7 @@ func TestNFSCopiesTrees(t *testing.T) {
 			if err := os.WriteFile(name, []byte("new"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, line := range strings.Split(strings.TrimSpace(ok(t, "nfs", "put", "--json", name, to)), "\n") {
+			for line := range strings.SplitSeq(strings.TrimSpace(ok(t, "nfs", "put", "--json", name, to)), "\n") {
 				var c nfsCopy
 				if err := json.Unmarshal([]byte(line), &c); err != nil || c.From != name || c.Bytes != 3 || !strings.HasSuffix(c.To, "b b") {
 					t.Errorf("%s: %+v, %v", line, c, err)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,8 +44,8 @@ type nfsServer struct {
 func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err error) {
 	s := &nfsServer{o: o, serving: make(chan error, 2)}
 	defer func() {
-		for i := len(s.close) - 1; i >= 0; i-- {
-			err = errors.Join(err, s.close[i]())
+		for _, c := range slices.Backward(s.close) {
+			err = errors.Join(err, c())
 		}
 	}()
 	if err := s.open(ctx, stdout, stderr); err != nil {
@@ -134,7 +135,7 @@ func (s *nfsServer) open(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		return nil
 	}
-	if s.dev, err = o.deviceFlags.open(nil, stdout, stderr); err != nil {
+	if s.dev, err = o.open(nil, stdout, stderr); err != nil {
 		return err
 	}
 	s.close = append(s.close, s.dev.Close)

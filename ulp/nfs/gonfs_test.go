@@ -54,7 +54,9 @@ func (o osTree) path(name string) string { return filepath.Join(o.dir, name) }
 
 func (o osTree) Chmod(name string, mode os.FileMode) error { return os.Chmod(o.path(name), mode) }
 func (o osTree) Chown(name string, uid, gid int) error     { return os.Chown(o.path(name), uid, gid) }
-func (o osTree) Lchown(name string, uid, gid int) error    { return os.Lchown(o.path(name), uid, gid) }
+
+func (o osTree) Lchown(name string, uid, gid int) error { return os.Lchown(o.path(name), uid, gid) }
+
 func (o osTree) Chtimes(name string, atime, mtime time.Time) error {
 	return os.Chtimes(o.path(name), atime, mtime)
 }

@@ -40,7 +40,7 @@ func TestLibnfs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close() //nolint:errcheck // only in the end
+	defer c.Close()
 	_, port, _ := net.SplitHostPort(s.tcp)
 	at := func(name string) string {
 		return fmt.Sprintf("nfs://127.0.0.1/export/%s?nfsport=%s&mountport=%[2]s&version=3", name, port)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"urnic/ulp/nfs/nfs3"
@@ -111,9 +112,9 @@ func (c *Client) resolve(ctx context.Context, name string, follow bool) (place, 
 // first is the last.
 func split(parts []string, name string) []string {
 	names := strings.Split(name, "/")
-	for i := len(names) - 1; i >= 0; i-- {
-		if names[i] != "" && names[i] != "." {
-			parts = append(parts, names[i])
+	for _, n := range slices.Backward(names) {
+		if n != "" && n != "." {
+			parts = append(parts, n)
 		}
 	}
 	return parts
