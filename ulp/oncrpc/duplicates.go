@@ -25,7 +25,7 @@ type duplicates struct {
 }
 
 // A duplicateKey is what a call is known by. A host that was started again may well use an
-// XID again: for another call, as the sum of all of it shows.
+// XID again: for another call, as the sum of its beginning shows.
 type duplicateKey struct {
 	xid, program, version, procedure uint32
 
@@ -83,12 +83,19 @@ func host(a net.Addr) (netip.Addr, string) {
 
 var zeros [3]byte
 
-// write adds a message to a sum, as it is if nothing of it is moved, and returns how many
-// octets that are: a client need not move the same when it sends the call again.
+// summed is how many octets of a call it is known by, beside its length: the header, with
+// the longest credential, two names and what else tells calls apart, but not all that is
+// written, because a sum of that costs more than to write it to memory.
+const summed = 2048
+
+// write adds the beginning of a message to a sum, as it is if nothing of it is moved, and
+// returns how long it is: a client need not move the same when it sends the call again.
 func write(sum *maphash.Hash, m *Message) int {
 	rest, at := m.Stream, 0
 	add := func(p []byte) {
-		_, _ = sum.Write(p) // never fails
+		if at < summed {
+			_, _ = sum.Write(p[:min(len(p), summed-at)]) // never fails
+		}
 		at += len(p)
 	}
 	for _, moved := range m.Moved {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -34,6 +35,7 @@ func TestCallThatWasSentAgainIsAnsweredAsBefore(t *testing.T) {
 	stranger := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2), Port: 700}
 	six := &net.TCPAddr{IP: net.ParseIP("::1"), Port: 700}
 	socket := &net.UnixAddr{Name: "/run/a", Net: "unix"}
+	long := strings.Repeat("x", 1900) // with what is in front, almost all that is looked at
 	for i, c := range []struct {
 		what string
 		xid  uint32
@@ -53,12 +55,15 @@ func TestCallThatWasSentAgainIsAnsweredAsBefore(t *testing.T) {
 		{"with other arguments", 1, "b", here, 7},
 		{"with longer arguments", 1, "a\x00\x00\x00\x00", here, 8},
 		{"the first once more", 1, "a", here, 1},
+		{"with long arguments", 1, long + "a", here, 9},
+		{"with others behind them", 1, long + "b", here, 10},
+		{"those again", 1, long + "a", here, 9},
 	} {
 		if got := count(t, s, c.xid, c.data, c.from); got != c.want {
 			t.Errorf("call %d, %s: the reply is that to the %dth; want the %dth", i, c.what, got, c.want)
 		}
 	}
-	if n := s.Stats(); n.Calls != 12 || n.Duplicates != 4 {
+	if n := s.Stats(); n.Calls != 15 || n.Duplicates != 5 {
 		t.Errorf("%+v", n)
 	}
 	p, _ := answer(t, s, stream(t, head(5, procEcho), func(e *xdr.Encoder) { e.Opaque([]byte("x")) }), here)
