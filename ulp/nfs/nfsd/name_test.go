@@ -154,9 +154,11 @@ func TestRenamesDoNotWaitForEachOther(t *testing.T) {
 	// Of many, some have locks in one order, and some in the other.
 	for i := range 4 {
 		dirs := [2]nfs3.Handle{b.mkdir(alice, b.root, fmt.Sprint(i, "a"), 0o755), b.mkdir(alice, b.root, fmt.Sprint(i, "b"), 0o755)}
+		for _, dir := range dirs {
+			b.create(alice, dir, "file", 0o600)
+		}
 		var wg sync.WaitGroup
 		for way := range 2 {
-			b.create(alice, dirs[way], "file", 0o600)
 			wg.Go(func() {
 				from, to := at(dirs[way], "file"), at(dirs[1-way], "file")
 				for range 1000 {
