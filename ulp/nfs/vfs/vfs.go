@@ -114,8 +114,8 @@ type FS interface {
 	// and end if nothing is behind what it has read. Only regular files can be read,
 	// written and committed: others are ErrInvalid.
 	Read(ctx context.Context, h Handle, p []byte, off uint64) (n int, end bool, err error)
-	// Write writes all of p at offset off. If sync is set, the data and all that is
-	// needed to find it again is on stable storage when it returns. What would lie
+	// Write writes all of p at offset off. If sync is set, the data and the file's
+	// attributes are on stable storage when it returns (RFC 1813 §3.3.7). What would lie
 	// beyond Features.MaxFileSize is ErrTooBig. After another error, some of p may have
 	// been written.
 	Write(ctx context.Context, h Handle, p []byte, off uint64, sync bool) error

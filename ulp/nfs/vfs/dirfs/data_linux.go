@@ -75,7 +75,7 @@ func (fs *linuxFS) Write(ctx context.Context, h vfs.Handle, p []byte, off uint64
 		p, off = p[n:], off+uint64(n)
 	}
 	if sync {
-		return fail(fs.sync(d.fd, true))
+		return fail(fs.sync(d.fd, false))
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func (fs *linuxFS) writable() error {
 	return nil
 }
 
-// syncFD brings a file to stable storage; data leaves out what nobody needs to find it.
+// syncFD brings a file to stable storage; data leaves out what nobody needs to find it again, as its times.
 func syncFD(fd int, data bool) error {
 	return again0(func() error {
 		if data {
