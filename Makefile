@@ -123,7 +123,7 @@ mutants: ## build urnic with one fault at a time, and have urnic conform find ea
 .PHONY: interop
 interop: liburnic ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
 	internal/interop/lab/build
-	$(GO) test -count=1 -timeout 30m -parallel 3 -tags interop,dropin $(TESTFLAGS) ./internal/interop
+	$(GO) test -count=1 -timeout 30m -parallel 6 -tags interop,dropin $(TESTFLAGS) ./internal/interop
 
 .PHONY: dropin
 dropin: liburnic ## run programs for libibverbs and librdmacm, Debian's and our own in C, on the drop-in library

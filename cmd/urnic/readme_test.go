@@ -47,6 +47,10 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 			readmeRun(t, args)
 			continue
 		}
+		if args[0] == "nfsd" || args[0] == "nfs" || args[0] == "rpc" {
+			background = append(background, readmeFiles(t, args, behind, ports)...)
+			continue
+		}
 		if args[0] == "perf" || args[0] == "conform" {
 			background = append(background, readmeService(t, args, behind, ports)...)
 			continue
@@ -121,6 +125,43 @@ func readmeService(t *testing.T, args []string, behind bool, ports map[string]st
 		args = append(args, "--timeout", "20s")
 	}
 	if out := ok(t, args...); out == "" {
+		t.Errorf("urnic %s prints nothing", strings.Join(args, " "))
+	}
+	return nil
+}
+
+// readmeFiles runs a command of urnic nfsd, nfs or rpc, at free ports in place of those that
+// are the default. A server in the background is returned.
+func readmeFiles(t *testing.T, args []string, behind bool, ports map[string]string) (background []*process) {
+	t.Helper()
+	const tcp, rdma = "2049", "20049"
+	for _, port := range []string{tcp, rdma} {
+		if ports[port] == "" {
+			ports[port] = freePort(t, "127.0.0.1")
+		}
+	}
+	if behind {
+		p := start(t, append(args, "--tcp", "127.0.0.1:"+ports[tcp], "--rdma", "127.0.0.1:"+ports[rdma])...)
+		p.out.wait(t, "listening at ")
+		return []*process{p}
+	}
+	quiet := false
+	for i, arg := range args {
+		switch {
+		case strings.HasPrefix(arg, "nfs+rdma://127.0.0.1/"):
+			args[i] = strings.Replace(arg, "127.0.0.1/", "127.0.0.1:"+ports[rdma]+"/", 1) + "?mountport=" + ports[tcp]
+		case strings.HasPrefix(arg, "nfs://127.0.0.1/"):
+			args[i] = strings.Replace(arg, "127.0.0.1/", "127.0.0.1:"+ports[tcp]+"/", 1)
+		case arg == "127.0.0.1:"+rdma:
+			args[i] = "127.0.0.1:" + ports[rdma]
+		case arg == "put", arg == "get":
+			quiet = true
+		}
+	}
+	if slices.Contains(args, "bench") {
+		args = append(args, "--duration", "10ms", "--file-size", "4M")
+	}
+	if out := ok(t, args...); out == "" && !quiet {
 		t.Errorf("urnic %s prints nothing", strings.Join(args, " "))
 	}
 	return nil

@@ -1,0 +1,168 @@
+//go:build interop
+
+package interop
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"urnic/mpa"
+	"urnic/rnic"
+	"urnic/ulp/nfs"
+	"urnic/ulp/nfs/nfstest"
+	"urnic/ulp/oncrpc"
+)
+
+// An nfsd is `urnic nfsd`, another process, which can be killed.
+type nfsd struct {
+	args      []string
+	rdma, tcp int
+	cmd       *exec.Cmd
+}
+
+// startNFSD serves what the arguments say on 127.0.0.1, to all users as they are, until the
+// test ends.
+func startNFSD(t *testing.T, args ...string) *nfsd {
+	t.Helper()
+	s := &nfsd{}
+	for _, p := range []*int{&s.rdma, &s.tcp} {
+		var err error
+		if *p, err = freePort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.args = append([]string{
+		"nfsd", "--squash", "none",
+		"--rdma", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.rdma)), "--tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.tcp)),
+	}, args...)
+	s.start(t)
+	t.Cleanup(s.kill)
+	return s
+}
+
+// start starts the server, and returns when it listens.
+func (s *nfsd) start(t *testing.T) {
+	t.Helper()
+	s.cmd = exec.Command(filepath.Join(project, "bin", "urnic"), s.args...)
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Stderr = s.cmd.Stdout
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "listening at ") {
+			return
+		}
+	}
+	t.Fatalf("urnic nfsd ended: %v\n%s", s.cmd.Wait(), said.String())
+}
+
+// kill kills the server, if it runs.
+func (s *nfsd) kill() {
+	_ = s.cmd.Process.Kill() // it has ended if that fails
+	_ = s.cmd.Wait()         // that it was killed is known
+}
+
+func (s *nfsd) target(path string) nfsTarget {
+	return nfsTarget{port: s.rdma, mountPort: s.tcp, path: path}
+}
+
+// The kernel's client, on siw, at our server: a directory of this machine, whose files
+// are written for good.
+func TestKernelNFSClientAtOurServer(t *testing.T) {
+	s := startNFSD(t, "--export", "/export="+t.TempDir())
+	m := theGuest.mountNFS(t, s.target("/export"))
+	m.workload(t, "-s", "64", "-n", "1", "-e", "500", "-t", "3", "-w", "3")
+	if stats := m.stats(t); !strings.Contains(stats, "xprt:\trdma ") {
+		t.Errorf("the mount does not use RDMA:\n%s", stats)
+	}
+	m.unmount(t)
+}
+
+// A tree in memory passes as well, and by small READs and WRITEs, of which some travel
+// in the message and some beside it.
+func TestKernelNFSClientAtOurServerInMemory(t *testing.T) {
+	s := startNFSD(t, "--memory")
+	target := s.target("/memory")
+	target.options = []string{"rsize=4096", "wsize=4096"}
+	m := theGuest.mountNFS(t, target)
+	m.workload(t, "-s", "1", "-n", "1", "-e", "50", "-t", "2", "-w", "2")
+	m.unmount(t)
+}
+
+// The server is killed under load and started again: a hard mount goes on, and nothing is
+// lost that was committed (RFC 1813 §4.8).
+func TestOurServerIsKilledUnderLoad(t *testing.T) {
+	s := startNFSD(t, "--export", "/export="+t.TempDir())
+	m := theGuest.mountNFS(t, s.target("/export"))
+	const files = 8
+	writer := theGuest.start(t, fmt.Sprintf(`cd %s && for i in $(seq %d); do
+		dd if=/dev/urandom of=/tmp/source bs=64k count=48 status=none
+		echo "writing $i"
+		dd if=/tmp/source of=file$i bs=64k conv=fsync status=none || exit 1
+		sha256sum </tmp/source | sed "s/-/file$i/" >>/tmp/sums
+		echo "written $i"
+	done; mkdir dir && mv file1 dir/file1 && mv dir/file1 file1 && rmdir dir`, m.dir, files))
+	for _, i := range []int{2, 4, 6} {
+		writer.expect(fmt.Sprintf("writing %d", i))
+		s.kill()
+		s.start(t)
+		writer.expect(fmt.Sprintf("written %d", i))
+	}
+	writer.wait()
+	m.unmount(t)
+	s.kill()
+	s.start(t)
+	m.again(t)
+	if out := theGuest.run(t, fmt.Sprintf("cd %s && sha256sum -c /tmp/sums; rm /tmp/sums /tmp/source", m.dir)); strings.Count(out, ": OK") != files {
+		t.Errorf("after three restarts:\n%s", out)
+	}
+	m.unmount(t)
+}
+
+// Our client at the kernel's server: the workload that it does with ours.
+func TestOurNFSClientAtKernelServer(t *testing.T) {
+	s := startNFS(t, theGuest)
+	dev, err := rnic.Open(rnic.Config{}) // without a recording, of hundreds of MiB
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg := nfs.Config{
+		Device:     dev,
+		Credential: &oncrpc.Sys{Machine: "urnic"},
+		Retry:      oncrpc.ClientConfig{DialTimeout: patience, Patience: patience},
+	}
+	cfg.RDMA.Conn.MPA = settled(mpa.Config{})
+	_, mount, err := net.SplitHostPort(s.mount())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := fmt.Sprintf("nfs+rdma://%s%s?mountport=%s", s.rdma(), exportRW, mount)
+	nfstest.Run(t, nfstest.Mount{
+		Dial: func(ctx context.Context) (*nfs.Client, error) { return nfs.Dial(ctx, url, cfg) },
+		Restart: func(context.Context) error {
+			s.kill(t)
+			s.start(t)
+			return nil
+		},
+		FileSize: 64 << 20,
+		Names:    300,
+	})
+}
