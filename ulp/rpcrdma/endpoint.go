@@ -63,9 +63,9 @@ type endpoint struct {
 
 // sendQueue returns how many places the send queue has: for the longest call that the
 // limits allow, several times, and an answer to each call beside them.
-func sendQueue(cfg *Config) int {
-	most := cfg.Limits.ReadSegments + cfg.Limits.Segments
-	return min(2*(most+8*(cfg.Credits+cfg.ReverseCredits)), rnic.MaxWR)
+func sendQueue(cfg *Config, most int) int {
+	longest := cfg.Limits.ReadSegments + cfg.Limits.Segments
+	return min(2*(longest+8*(cfg.Credits+cfg.ReverseCredits)), most)
 }
 
 // newEndpoint makes the objects of a connection, with its receives posted: they are there
@@ -81,7 +81,7 @@ func newEndpoint(dev *rnic.Device, cfg Config) (e *endpoint, err error) {
 	if e.pd, err = dev.AllocPD(); err != nil {
 		return e, err
 	}
-	receives, sends := cfg.Credits+cfg.ReverseCredits+1, sendQueue(&cfg)
+	receives, sends := cfg.Credits+cfg.ReverseCredits+1, sendQueue(&cfg, dev.Attr().MaxWR)
 	e.sgl = min(8, dev.Attr().MaxSGE)
 	e.inline = min(rnic.MaxInline, dev.Attr().MaxInline)
 	if e.cq, err = dev.CreateCQ(rnic.CQAttr{Entries: receives + sends}); err != nil {
