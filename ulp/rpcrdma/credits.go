@@ -46,17 +46,15 @@ func (s *share) take(ctx context.Context, n int) error {
 	select {
 	case <-w.got:
 	case <-ctx.Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.remove(w) {
-			s.serve() // those behind may want less
-			return context.Cause(ctx)
-		}
 	}
-	if w.n < 0 {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case w.n < 0:
 		return s.closed
+	case s.remove(w): // else it was its turn at the same time
+		s.serve() // those behind may want less
+		return context.Cause(ctx)
 	}
 	return nil
 }
