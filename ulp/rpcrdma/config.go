@@ -21,7 +21,7 @@ const (
 
 const (
 	maxCredits      = 4096
-	maxMessage      = 1 << 30
+	maxMessage      = 1 << 29
 	defaultConns    = 1024
 	defaultIdle     = 16 << 20
 	defaultPerConn  = 64 << 20
