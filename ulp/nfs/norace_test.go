@@ -2,5 +2,9 @@
 
 package nfs_test
 
-// fileSize is how long large files are, in octets.
-const fileSize = 64 << 20
+// fileSize is how long large files are, in octets, and names how many large directories
+// have.
+const (
+	fileSize = 64 << 20
+	names    = 2000
+)

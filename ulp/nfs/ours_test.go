@@ -164,6 +164,7 @@ func TestOurs(t *testing.T) {
 					},
 					Restart:  s.restart,
 					FileSize: fileSize,
+					Names:    names,
 				})
 			})
 		}

@@ -2,5 +2,9 @@
 
 package nfs_test
 
-// fileSize is how long large files are, in octets: the race detector takes its time.
-const fileSize = 16 << 20
+// fileSize is how long large files are, in octets, and names how many large directories
+// have: the race detector takes its time.
+const (
+	fileSize = 8 << 20
+	names    = 500
+)
