@@ -48,7 +48,10 @@ func malformations() []malformation {
 			h := r.Header(r.Null(), rpc.Chunks{Long: true})
 			return h, h.Octets()
 		}},
-		{"read-list-2", "a Read list that begins with 2 in place of 0 or 1", call(2, 40, noSTag, 0, 0, 0, 0, 0, 0)},
+		{"read-list-2", "a Read list that begins with 2 in place of 0 or 1", func(r *rpc.Requester) (rpc.Header, []byte) {
+			lent := r.Lend(make([]byte, 4)).Whole()[0] // for who takes 2 for 1
+			return call(2, 40, lent.Handle, lent.Length, uint32(lent.Offset>>32), uint32(lent.Offset), 0, 0, 0)(r)
+		}},
 		{"write-list-2", "a Write list that begins with 2 in place of 0 or 1", call(0, 2, 0, 0, 0)},
 		{"reply-chunk-2", "a Reply chunk that begins with 2 in place of 0 or 1", call(0, 0, 2, 0)},
 		{"read-list-cut", "a Read list that ends within an entry", lists(1, 4, noSTag, 16)},

@@ -11,6 +11,7 @@ import (
 type writeForm struct {
 	name, title string
 	clause      string
+	harm        string
 	n           int                              // octets of data
 	chunk       func(data *rpc.Region) rpc.Chunk // of the region, which has room for padding behind the data
 	long        bool
@@ -49,6 +50,11 @@ func writes() []writeForm {
 				return c
 			},
 		},
+		{
+			name: "empty-segment", n: 2001, clause: "rfc8166-3.4.4.1-2", title: "2001 octets in two segments, with an empty one between them",
+			harm:  "the kernel of Linux 6.1 follows a null pointer: a thread of its NFS server dies, with what it holds",
+			chunk: func(g *rpc.Region) rpc.Chunk { return g.Cut(1000, 0, 1001) },
+		},
 		{name: "long-and-even-chunk", n: 2000, chunk: whole(2000), long: true, clause: "rfc8166-3.5.3-2", title: "2000 octets of a Long Call that is reduced"},
 		{name: "long-and-chunk", n: 2001, chunk: whole(2001), long: true, clause: "rfc8166-3.5.3-2", title: "2001 octets of a Long Call that is reduced"},
 	}
@@ -59,7 +65,7 @@ func rpcReadChunks() []conformance.Case {
 	var cases []conformance.Case
 	for _, w := range writes() {
 		cases = append(cases, conformance.Case{
-			Clause: w.clause, Name: "write-" + w.name,
+			Clause: w.clause, Name: "write-" + w.name, Harm: w.harm,
 			Title: "A WRITE with its data in a Read chunk has them in the file: " + w.title,
 			Run: withFile("write-"+w.name, 4, modest, func(t *conformance.T, r *rpc.Requester, f *rpc.File) {
 				data := conformance.Pattern(w.n + 7)[7:]
