@@ -327,16 +327,16 @@ func listCases(w io.Writer, only []string) error {
 	}
 	n := 0
 	for g, c := range r.Selected() {
-		needs := "raw"
+		needs := "raw and up"
 		switch {
 		case c.Needs&conformance.NeedRPC != 0:
 			needs = "rpcrdma"
 		case c.Needs&conformance.NeedService != 0:
 			needs = "urnic"
 		case c.Needs != 0:
-			needs = "rping"
+			needs = "rping and up"
 		}
-		fmt.Fprintf(w, "%s\n    %s\n    %s; profile %s and up; target as %s\n", c.ID(), c.Title, g, needs, strings.ReplaceAll(c.For().String(), " and ", " or "))
+		fmt.Fprintf(w, "%s\n    %s\n    %s; profile %s; target as %s\n", c.ID(), c.Title, g, needs, strings.ReplaceAll(c.For().String(), " and ", " or "))
 		n++
 	}
 	fmt.Fprintf(w, "\n%d cases\n\n", n)

@@ -159,3 +159,26 @@ func TestConformRefusesWhatItCannotDo(t *testing.T) {
 		wantError(t, args, status, errOut, test.text)
 	}
 }
+
+// The cases of RPC-over-RDMA are run against urnic nfsd, in an export of it.
+func TestConformJudgesAnNFSServer(t *testing.T) {
+	s := startNFSD(t, "--memory", "--squash", "none")
+	defer s.stop(t)
+	out := ok(t, "conform", "--target", s.RDMA, "--profile", "rpcrdma", "--export", "/memory", "--mount", s.TCP,
+		"--only", "rfc8166-3.4,rfc8166-3.5,rfc8797")
+	if !strings.Contains(out, " 0 failed, 0 inconclusive") {
+		t.Errorf("it prints %s", out)
+	}
+	if list := ok(t, "conform", "--list", "--only", "rfc8797"); !strings.Contains(list, "profile rpcrdma;") {
+		t.Errorf("it lists %s", list)
+	}
+	for name, args := range map[string][]string{
+		"cases of other profiles": {"--target", s.RDMA, "--profile", "rpcrdma", "--only", "rfc5041"},
+		"an export elsewhere":     {"--target", s.RDMA, "--export", "/memory"},
+		"no handle":               {"--target", s.RDMA, "--profile", "rpcrdma", "--handle", "0g"},
+	} {
+		if status, out, _ := urnic(t, nil, append([]string{"conform"}, args...)...); status == 0 {
+			t.Errorf("%s is taken: %s", name, out)
+		}
+	}
+}
