@@ -25,7 +25,8 @@ func TestConformanceOfKernelRPC(t *testing.T) {
 		page: readPage(t, pageOfKernelRPC), failed: map[string]conformance.Result{},
 	}
 	g := bootFor(t, "rpc")
-	s := startNFS(t, g)
+	s := &nfsServer{g}
+	s.start(t) // it can't be stopped after that: the guest goes as a whole
 	t.Run("server", func(t *testing.T) {
 		export := profile.Export{Path: "/export/rw", Mount: s.mount()}
 		f.run(t, cases.All(), profile.NewRPCRDMA(s.rdma(), nil, patienceWithSIW, export), true, nil)
