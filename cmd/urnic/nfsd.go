@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -14,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"urnic/ulp/nfs/nfsd"
+	"urnic/ulp/nfs/vfs"
 )
 
 // nfsdOptions are the flags of urnic nfsd.
@@ -56,7 +61,8 @@ another one, and can be given several times; --memory exports an empty tree in m
 Files are read and written with the rights of this process, and NFS's callers say
 themselves who they are. So it serves none but this machine unless --allow says whom, and
 root's calls are those of nobody unless --squash none is given. If it is not root, what it
-makes belongs to its own user, whoever calls.
+makes belongs to its own user; so all calls for a directory are that user's, unless
+--squash says otherwise.
 
 With --json it says in one line where it listens:
 {"tcp","rdma","exports":[...]}.`,
@@ -74,6 +80,11 @@ With --json it says in one line where it listens:
 			if len(args) == 1 {
 				o.dir = args[0]
 			}
+			for flag, id := range map[string]uint32{"anonuid": o.anonUID, "anongid": o.anonGID} {
+				if id == 0 && cmd.Flags().Changed(flag) {
+					return fmt.Errorf("--%s 0: nobody is anonymous as root: give a number from 1 on, or --squash none", flag)
+				}
+			}
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -89,9 +100,9 @@ func (o *nfsdOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.tcp, "tcp", ":2049", "`ADDRESS` and port to listen at for TCP")
 	f.BoolVar(&o.readOnly, "ro", false, "let nothing be changed")
 	f.StringArrayVar(&o.allow, "allow", nil, "let clients with addresses of this `CIDR` mount it, or all (default 127.0.0.0/8 and ::1); can be given several times")
-	f.StringVar(&o.squash, "squash", "root", "`WHOSE` calls are those of the anonymous user: root, all or none")
-	f.Uint32Var(&o.anonUID, "anonuid", nfsd.Nobody, "the anonymous `USER`")
-	f.Uint32Var(&o.anonGID, "anongid", nfsd.Nobody, "the anonymous `GROUP`")
+	f.StringVar(&o.squash, "squash", "", "`WHOSE` calls are those of the anonymous user: root, all or none (default root; without root's rights, all for directories)")
+	f.Uint32Var(&o.anonUID, "anonuid", 0, "the anonymous `USER` (default 65534, or this one where all are squashed by default)")
+	f.Uint32Var(&o.anonGID, "anongid", 0, "the anonymous `GROUP` (default likewise)")
 	f.BoolVar(&o.memory, "memory", false, "export an empty tree in memory, which is gone in the end")
 	f.StringVar(&o.maxMemory, "max-memory", "1G", "`OCTETS` that a tree in memory may hold, with K, M or G")
 	f.StringArrayVar(&o.exports, "export", nil, "export a directory under a path: `PATH=DIR`; can be given several times")
@@ -113,13 +124,10 @@ func (o *nfsdOptions) check() (err error) {
 			return fmt.Errorf("--%s %s: give ADDRESS:PORT, such as 127.0.0.1:2049", a.flag, a.address)
 		}
 	}
-	squashs := map[string]nfsd.Squash{"root": nfsd.SquashRoot, "all": nfsd.SquashAll, "none": nfsd.SquashNone}
+	squashs := map[string]nfsd.Squash{"": nfsd.SquashRoot, "root": nfsd.SquashRoot, "all": nfsd.SquashAll, "none": nfsd.SquashNone}
 	var ok bool
 	if o.squashs, ok = squashs[o.squash]; !ok {
 		return fmt.Errorf("--squash %s: say root, all or none", o.squash)
-	}
-	if o.anonUID == 0 || o.anonGID == 0 {
-		return errors.New("--anonuid, --anongid: nobody is anonymous as root: give numbers from 1 on, or --squash none")
 	}
 	if err := o.parseAllow(); err != nil {
 		return err
@@ -179,9 +187,37 @@ func (o *nfsdOptions) parseExports() error {
 	return nil
 }
 
+// export returns how a tree is exported by a process of this user and group. One that is
+// not root can't give files away: with more than one caller, those who make a file would
+// not own it.
+func (o *nfsdOptions) export(t nfsdTree, tree vfs.FS, uid, gid int) nfsd.Export {
+	e := nfsd.Export{
+		Path: t.path, FS: tree, ReadOnly: o.readOnly, Allowed: o.allowed, Squash: o.squashs,
+		AnonUID: nfsd.Nobody, AnonGID: nfsd.Nobody,
+	}
+	if o.squash == "" && t.dir != "" && uid > 0 { // less than 0 on systems without users
+		e.Squash, e.AnonUID, e.AnonGID = nfsd.SquashAll, uint32(uid), uint32(max(1, gid))
+	}
+	e.AnonUID, e.AnonGID = cmp.Or(o.anonUID, e.AnonUID), cmp.Or(o.anonGID, e.AnonGID)
+	return e
+}
+
+// handleKey is the key of this machine's file handles: those that clients hold survive the
+// server, and others can't make up any. It is nil, and they can, where the machine has no
+// identity of its own.
+func handleKey() []byte {
+	id, err := os.ReadFile("/etc/machine-id") // machine-id(5) wants an application to hash it
+	if err != nil || len(id) < 32 {
+		return nil
+	}
+	mac := hmac.New(sha256.New, id)
+	mac.Write([]byte("urnic nfsd file handles"))
+	return mac.Sum(nil)
+}
+
 // config returns the server's configuration.
 func (o *nfsdOptions) server(log *slog.Logger) (cfg nfsd.Config, err error) {
-	cfg.Log = log
+	cfg.Log, cfg.Key = log, handleKey()
 	if cfg.ReadMax, err = parseTransfer(o.rsize); err != nil {
 		return cfg, fmt.Errorf("--rsize %s: %w", o.rsize, err)
 	}

@@ -106,11 +106,7 @@ func (s *nfsServer) open(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		e := nfsd.Export{
-			Path: t.path, FS: tree, ReadOnly: o.readOnly, Allowed: o.allowed, Squash: o.squashs,
-			AnonUID: o.anonUID, AnonGID: o.anonGID,
-		}
-		if err := program.AddExport(e); err != nil {
+		if err := program.AddExport(o.export(t, tree, os.Geteuid(), os.Getegid())); err != nil {
 			return err
 		}
 	}
