@@ -15,6 +15,7 @@ import (
 
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfs3"
+	"urnic/ulp/oncrpc"
 )
 
 // nfsLsOptions are the flags of urnic nfs ls.
@@ -29,7 +30,8 @@ func newNFSLsCommand() *cobra.Command {
 		Use:   "ls URL...",
 		Short: "List directories",
 		Long: `Ls lists directories, a name in each line, sorted, and describes other files. Names that a
-terminal can't show are quoted as in Go.
+terminal can't show are quoted as in Go. Of a server whose root is not exported, it lists
+the exports.
 
 With --json each line is an object:
 
@@ -38,8 +40,11 @@ With --json each line is an object:
  "links","uid","gid",
  "size","used",                  octets
  "file_id","atime","mtime","ctime",
- "target"}                       of a symbolic link`,
-		Example: `  urnic nfs ls nfs://192.0.2.7/export
+ "target"}                       of a symbolic link
+
+or, of an export, {"export"}, its path.`,
+		Example: `  urnic nfs ls nfs://192.0.2.7
+  urnic nfs ls nfs://192.0.2.7/export
   urnic nfs ls -lR nfs+rdma://192.0.2.7/export/dir
   urnic nfs ls --json nfs://192.0.2.7/export`,
 		Args: urls(1, 1<<10),
@@ -50,9 +55,13 @@ With --json each line is an object:
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			var errs []error
 			for _, address := range args {
-				errs = append(errs, o.with(cmd.Context(), address, cmd.OutOrStdout(), cmd.ErrOrStderr(), func(s *nfsSession, name string) error {
+				err := o.with(cmd.Context(), address, cmd.OutOrStdout(), cmd.ErrOrStderr(), func(s *nfsSession, name string) error {
 					return o.list(cmd.Context(), s.Client, name, out)
-				}))
+				})
+				if t, e := nfs.ParseURL(address); e == nil && t.Path == "/" && errors.Is(err, nfs3.MountErrNoEnt) {
+					err = o.listExports(cmd.Context(), t, out)
+				}
+				errs = append(errs, err)
 			}
 			return errors.Join(append(errs, out.Flush())...)
 		},
@@ -63,6 +72,33 @@ With --json each line is an object:
 	f.BoolVar(&o.json, "json", false, "print a JSON object for each file")
 	o.addNFS(f)
 	return cmd
+}
+
+// listExports lists what a server exports, which is not its root.
+func (o *nfsLsOptions) listExports(ctx context.Context, t nfs.Target, out io.Writer) error {
+	if t.Transport == nfs.RDMA { // MOUNT is over TCP, whatever NFS is
+		t.Transport, t.Port = nfs.TCP, 0
+	}
+	exports, err := nfs.Exports(ctx, t, nfs.Config{Retry: oncrpc.ClientConfig{Dials: 1, Sends: 1}})
+	if err != nil {
+		return adviseNFS(err, t)
+	}
+	for _, e := range exports {
+		line := shown(e.Dir)
+		if o.json {
+			object, err := json.Marshal(struct {
+				Export string `json:"export"`
+			}{e.Dir})
+			if err != nil {
+				return err
+			}
+			line = string(object)
+		}
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // list lists what a path names.

@@ -102,6 +102,19 @@ func sameTrees(t *testing.T, a, b string) {
 	}
 }
 
+// Of a server whose root is not exported, ls lists the exports.
+func TestNFSListsExports(t *testing.T) {
+	s := startNFSD(t, "--memory", "--export", "/a=", "--export", "/dir="+t.TempDir())
+	for transport, url := range s.urls("") {
+		if out := ok(t, "nfs", "ls", url); out != "/a\n/dir\n" {
+			t.Errorf("%s: %q", transport, out)
+		}
+	}
+	if out := ok(t, "nfs", "ls", "--json", s.urls("/")["tcp"]); out != "{\"export\":\"/a\"}\n{\"export\":\"/dir\"}\n" {
+		t.Errorf("%q", out)
+	}
+}
+
 func TestNFSCopiesTrees(t *testing.T) {
 	tree := localTree(t)
 	s := startNFSD(t, "--memory", "--squash", "none")
