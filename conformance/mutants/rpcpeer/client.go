@@ -43,13 +43,16 @@ func Call(ctx context.Context, dev *rnic.Device, address string) {
 	}
 }
 
-// callAll makes calls until the connection or the context ends.
+// callAll makes calls until the connection or the context ends. Until one is over, all are
+// of NULL.
 func callAll(ctx context.Context, c *rpcrdma.Conn) {
 	var xid atomic.Uint32
 	var wg sync.WaitGroup
+	over, once := make(chan struct{}), sync.Once{}
 	loop := func(next func(xid uint32) *oncrpc.Request) {
 		for {
 			m, err := c.Do(ctx, next(xid.Add(1)))
+			once.Do(func() { close(over) })
 			if _, lost := errors.AsType[*oncrpc.LostError](err); lost || ctx.Err() != nil {
 				return
 			}
@@ -61,10 +64,12 @@ func callAll(ctx context.Context, c *rpcrdma.Conn) {
 	}
 	for _, whole := range []bool{false, true} {
 		wg.Go(func() {
+			<-over
 			sink := make([]byte, readLen)
 			loop(func(xid uint32) *oncrpc.Request { return reading(xid, sink, whole) })
 		})
 		wg.Go(func() {
+			<-over
 			data := make([]byte, writeLen)
 			loop(func(xid uint32) *oncrpc.Request { return writing(xid, data, whole) })
 		})
