@@ -84,7 +84,7 @@ func (s *nfsd) target(path string) nfsTarget {
 func TestKernelNFSClientAtOurServer(t *testing.T) {
 	s := startNFSD(t, "--export", "/export="+t.TempDir())
 	m := theGuest.mountNFS(t, s.target("/export"))
-	m.workload(t, "-s", "64", "-n", "1", "-e", "500", "-t", "3", "-w", "3")
+	m.workload(t, "-s", "64", "-n", "1", "-e", "300", "-t", "2", "-w", "2")
 	if stats := m.stats(t); !strings.Contains(stats, "xprt:\trdma ") {
 		t.Errorf("the mount does not use RDMA:\n%s", stats)
 	}
@@ -98,7 +98,7 @@ func TestKernelNFSClientAtOurServerInMemory(t *testing.T) {
 	target := s.target("/memory")
 	target.options = []string{"rsize=4096", "wsize=4096"}
 	m := theGuest.mountNFS(t, target)
-	m.workload(t, "-s", "1", "-n", "1", "-e", "50", "-t", "2", "-w", "2")
+	m.workload(t, "-s", "1", "-n", "1", "-e", "50", "-t", "2", "-w", "2", "-p", "files,direct,tree,dirs,rename,links")
 	m.unmount(t)
 }
 
@@ -132,7 +132,9 @@ func TestOurServerIsKilledUnderLoad(t *testing.T) {
 	m.unmount(t)
 }
 
-// Our client at the kernel's server: the workload that it does with ours.
+// Our client at the kernel's server: the workload that it does with ours. The server is not
+// killed under it: a thread of nfsd that waits for an RDMA Read, which siw never completes
+// once its connection is closed, then keeps nfsd from ending.
 func TestOurNFSClientAtKernelServer(t *testing.T) {
 	s := startNFS(t, theGuest)
 	dev, err := rnic.Open(rnic.Config{}) // without a recording, of hundreds of MiB
@@ -157,11 +159,6 @@ func TestOurNFSClientAtKernelServer(t *testing.T) {
 	url := fmt.Sprintf("nfs+rdma://%s%s?mountport=%s", s.rdma(), exportRW, mount)
 	nfstest.Run(t, nfstest.Mount{
 		Dial: func(ctx context.Context) (*nfs.Client, error) { return nfs.Dial(ctx, url, cfg) },
-		Restart: func(context.Context) error {
-			s.kill(t)
-			s.start(t)
-			return nil
-		},
 		FileSize: 64 << 20,
 		Names:    300,
 	})
