@@ -134,8 +134,8 @@ var rpcHeaders = []Mutant{
 		Name:    "rpc-few-receives",
 		Fault:   "There are two receives, however many credits there are.",
 		Clauses: []string{"rfc8166-3.3.1-4", "rfc8166-3.3.1-3"},
-		Edits: one("ulp/rpcrdma/endpoint.go", `receives, sends := cfg.Credits+cfg.ReverseCredits+1, sendQueue(&cfg)`,
-			`receives, sends := 2, sendQueue(&cfg)`),
+		Edits: one("ulp/rpcrdma/endpoint.go", `receives, sends := cfg.Credits+cfg.ReverseCredits+1, sendQueue(`,
+			`receives, sends := 2, sendQueue(`),
 	},
 }
 

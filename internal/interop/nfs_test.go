@@ -158,7 +158,7 @@ func TestOurNFSClientAtKernelServer(t *testing.T) {
 	}
 	url := fmt.Sprintf("nfs+rdma://%s%s?mountport=%s", s.rdma(), exportRW, mount)
 	nfstest.Run(t, nfstest.Mount{
-		Dial: func(ctx context.Context) (*nfs.Client, error) { return nfs.Dial(ctx, url, cfg) },
+		Dial:     func(ctx context.Context) (*nfs.Client, error) { return nfs.Dial(ctx, url, cfg) },
 		FileSize: 64 << 20,
 		Names:    300,
 	})
