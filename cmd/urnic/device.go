@@ -39,11 +39,20 @@ func (d *deviceFlags) add(f *pflag.FlagSet) {
 
 // addMPA adds the flags that shape the connection.
 func (d *deviceFlags) addMPA(f *pflag.FlagSet) {
-	f.StringVar(&d.crc, "crc", "prefer", "CRC32c `POLICY`: prefer, require or off")
+	d.addCRC(f)
+	d.addSettle(f)
 	f.BoolVar(&d.markers, "markers", false, "ask the peer for MPA markers")
 	f.IntVar(&d.revision, "mpa-revision", 0, "pin the MPA `REVISION`, 1 or 2 (0: negotiate)")
-	f.DurationVar(&d.settle, "settle", 10*time.Millisecond, "how long a client waits before its first FPDU: Linux siw may lose one that comes at once")
 	f.IntVar(&d.mulpdu, "mulpdu", 0, fmt.Sprintf("largest ULPDU in `OCTETS`, %d to %d, for peers that take more than a TCP segment (0: one segment)", mpa.MinMULPDU, mpa.MaxMULPDU))
+}
+
+// addCRC and addSettle add those of them that matter to all who talk to Linux siw.
+func (d *deviceFlags) addCRC(f *pflag.FlagSet) {
+	f.StringVar(&d.crc, "crc", "prefer", "CRC32c `POLICY`: prefer, require or off")
+}
+
+func (d *deviceFlags) addSettle(f *pflag.FlagSet) {
+	f.DurationVar(&d.settle, "settle", 10*time.Millisecond, "how long a client waits before its first FPDU: Linux siw may lose one that comes at once")
 }
 
 // mpaConfig returns the template for connections. It looks at all flags here: a

@@ -59,6 +59,8 @@ func (o *nfsOptions) addNFS(f *pflag.FlagSet) {
 	f.IntVar(&o.gid, "gid", -1, "call as this `GROUP` (-1: those of the process)")
 	f.BoolVar(&o.hard, "hard", false, "keep trying to reach a server that is lost")
 	o.add(f)
+	o.addCRC(f)
+	o.addSettle(f)
 }
 
 // addSizes adds those of commands that move data.

@@ -112,6 +112,7 @@ func (o *nfsdOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.registerRpcbind, "register-rpcbind", false, "tell this host's rpcbind of the ports")
 	f.BoolVar(&o.json, "json", false, "say as a JSON object where it listens")
 	o.add(f)
+	o.addCRC(f)
 }
 
 // check finds what is wrong with the flags.

@@ -75,6 +75,8 @@ func newRPCCallCommand() *cobra.Command {
 	f.IntVar(&o.count, "count", 1, "how many calls to make, one after the other")
 	f.StringVar(&o.hex, "args", "", "the arguments, in hexadecimal `DIGITS`")
 	o.add(f)
+	o.addCRC(f)
+	o.addSettle(f)
 	return cmd
 }
 

@@ -39,7 +39,7 @@ func startNFSD(t *testing.T, args ...string) *nfsd {
 		}
 	}
 	s.args = append([]string{
-		"nfsd", "--squash", "none",
+		"nfsd", "--squash", "none", "--crc", "off", // see TestOurNFSClientAtKernelServer
 		"--rdma", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.rdma)), "--tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.tcp)),
 	}, args...)
 	s.start(t)
@@ -151,7 +151,9 @@ func TestOurNFSClientAtKernelServer(t *testing.T) {
 		Credential: &oncrpc.Sys{Machine: "urnic"},
 		Retry:      oncrpc.ClientConfig{DialTimeout: patience, Patience: patience},
 	}
-	cfg.RDMA.Conn.MPA = settled(mpa.Config{})
+	// siw takes an FPDU whose CRC comes in two pieces for broken, and QEMU's network cuts
+	// where it likes.
+	cfg.RDMA.Conn.MPA = settled(mpa.Config{CRC: mpa.CRCOff})
 	_, mount, err := net.SplitHostPort(s.mount())
 	if err != nil {
 		t.Fatal(err)
@@ -161,5 +163,7 @@ func TestOurNFSClientAtKernelServer(t *testing.T) {
 		Dial:     func(ctx context.Context) (*nfs.Client, error) { return nfs.Dial(ctx, url, cfg) },
 		FileSize: 64 << 20,
 		Names:    300,
+		// nfsd keeps files open for some time, and the cookies of a tmpfs are places in its list.
+		Lacks: nfstest.Forgetting | nfstest.Directories,
 	})
 }

@@ -74,9 +74,24 @@ func (c *Client) call(ctx context.Context, p nfs3.Proc, args, res nfs3.Codec, st
 		Cred:        c.cred,
 		Args:        args.Encode,
 		Results:     res.Decode,
-		ResultsMost: p.MaxReply(args),
+		ResultsMost: longest(p, args),
 		Sinks:       sinks,
 	}, status)
+}
+
+// beyond is by how many octets listings may be longer than the call allows. Linux's server
+// counts the entries alone, without the attributes of the directory, the verifier and the
+// end (RFC 1813 §3.3.16, §3.3.17): 104 octets. Over RDMA, a reply that is longer than the
+// memory for it fails.
+const beyond = 128
+
+// longest returns how long the results of a call may be, in octets.
+func longest(p nfs3.Proc, args nfs3.Codec) int {
+	n := p.MaxReply(args)
+	if p == nfs3.ProcReadDir || p == nfs3.ProcReadDirPlus {
+		n += beyond
+	}
+	return n
 }
 
 // invoke makes a call until the server carries it out or refuses it.

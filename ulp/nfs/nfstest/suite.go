@@ -41,6 +41,7 @@ const (
 	Identity            // files that are renamed keep their handles
 	Statuses            // that tell what is wrong with a call
 	Statistics          // of the filesystem
+	Forgetting          // at once what is removed, also while its handle is in use
 )
 
 // A world is one subtest's.

@@ -87,7 +87,10 @@ func (c *Client) GetVersAddr(ctx context.Context, m Mapping) (netip.AddrPort, er
 func (c *Client) GetAddrList(ctx context.Context, m Mapping) ([]Entry, error) {
 	var list []Entry
 	err := c.call(ctx, version4, procGetAddrList, m.encode, maxList, func(d *xdr.Decoder) { list = decodeList[Entry](d) })
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
 }
 
 // Dump returns all that is registered: by version 4, or 3 or 2 if the service has no
@@ -96,8 +99,11 @@ func (c *Client) Dump(ctx context.Context) ([]Mapping, error) {
 	for _, version := range []uint32{version4, version3} {
 		var list []Mapping
 		err := c.call(ctx, version, procDump, nil, maxList, func(d *xdr.Decoder) { list = decodeList[Mapping](d) })
+		if err == nil {
+			return list, nil
+		}
 		if !hasNot(err) {
-			return list, err
+			return nil, err
 		}
 	}
 	ports, err := c.Ports(ctx)
@@ -171,7 +177,10 @@ func (c *Client) GetPort(ctx context.Context, program, version, protocol uint32)
 func (c *Client) Ports(ctx context.Context) ([]PortMapping, error) {
 	var list []PortMapping
 	err := c.call(ctx, versionPortmap, procDump, nil, maxList, func(d *xdr.Decoder) { list = decodeList[PortMapping](d) })
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
 }
 
 // mapping returns what a mapping of version 2 is in version 3. Its Netid is empty if the
