@@ -65,9 +65,7 @@ func (p *peer) reply(t *testing.T, xid uint32, data []byte) {
 func request(xid uint32, data []byte) *oncrpc.Request {
 	r := &oncrpc.Request{XID: xid, Call: new(xdr.Encoder), ReplyMost: 1 << 20}
 	c := head(xid, 1)
-	if err := c.Encode(r.Call); err != nil {
-		panic(err)
-	}
+	_ = c.Encode(r.Call) // without a credential nothing can be too long
 	r.Call.Bulk(data)
 	return r
 }

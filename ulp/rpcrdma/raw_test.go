@@ -233,9 +233,7 @@ func octets(h rpcrdma.Header) []byte { return h.Append(nil) }
 // callMessage returns a call of the test program behind a header.
 func callMessage(h rpcrdma.Header, proc uint32, args func(e *xdr.Encoder)) []byte {
 	var e xdr.Encoder
-	if err := (&oncrpc.Call{XID: h.XID, Program: 0x20000000, Version: 1, Procedure: proc}).Encode(&e); err != nil {
-		panic(err)
-	}
+	_ = (&oncrpc.Call{XID: h.XID, Program: 0x20000000, Version: 1, Procedure: proc}).Encode(&e) // without a credential nothing can be too long
 	if args != nil {
 		args(&e)
 	}
@@ -252,9 +250,7 @@ func replyMessage(h rpcrdma.Header) []byte {
 
 func replyStream(xid uint32) []byte {
 	var e xdr.Encoder
-	if err := (&oncrpc.Reply{XID: xid}).Encode(&e); err != nil {
-		panic(err)
-	}
+	_ = (&oncrpc.Reply{XID: xid}).Encode(&e) // without a credential nothing can be too long
 	return e.AppendTo(nil)
 }
 

@@ -149,9 +149,7 @@ func bulksCall(h rpcrdma.Header, moved func(i int) bool, data ...[]byte) []byte 
 
 func bulksStream(xid uint32, moved func(i int) bool, data ...[]byte) []byte {
 	var e xdr.Encoder
-	if err := (&oncrpc.Call{XID: xid, Program: 0x20000000, Version: 1, Procedure: procBulks}).Encode(&e); err != nil {
-		panic(err)
-	}
+	_ = (&oncrpc.Call{XID: xid, Program: 0x20000000, Version: 1, Procedure: procBulks}).Encode(&e) // without a credential nothing can be too long
 	e.Uint32(uint32(len(data)))
 	for _, p := range data {
 		e.Bulk(p)

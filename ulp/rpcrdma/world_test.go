@@ -144,9 +144,7 @@ var xids atomic.Uint32
 // call begins a call of the test program.
 func call(proc uint32) (*oncrpc.Request, *xdr.Encoder) {
 	r := &oncrpc.Request{XID: xids.Add(1), Call: new(xdr.Encoder), ReplyMost: 200}
-	if err := (&oncrpc.Call{XID: r.XID, Program: 0x20000000, Version: 1, Procedure: proc}).Encode(r.Call); err != nil {
-		panic(err)
-	}
+	_ = (&oncrpc.Call{XID: r.XID, Program: 0x20000000, Version: 1, Procedure: proc}).Encode(r.Call) // without a credential nothing can be too long
 	return r, r.Call
 }
 
