@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ var fakeHandle = func() nfs3.Handle {
 // newFake starts a fake, and dials it.
 func newFake(t *testing.T, cfg Config, instead map[nfs3.Proc]func(nfs3.Codec) nfs3.Codec) (*fake, *Client) {
 	t.Helper()
-	f := &fake{instead: instead, calls: map[nfs3.Proc]int{}, address: "127.0.0.1:0"}
+	f := &fake{instead: maps.Clone(instead), calls: map[nfs3.Proc]int{}, address: "127.0.0.1:0"}
 	f.start(t)
 	t.Cleanup(func() { f.stop(t) })
 	cfg.Root = &fakeHandle
@@ -102,6 +103,16 @@ func (f *fake) crash(t *testing.T) {
 	f.forget()
 	f.mu.Unlock()
 	f.start(t)
+}
+
+// answer has do answer a procedure's calls from now on, where it returns a result.
+func (f *fake) answer(p nfs3.Proc, do func(nfs3.Codec) nfs3.Codec) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.instead == nil {
+		f.instead = map[nfs3.Proc]func(nfs3.Codec) nfs3.Codec{}
+	}
+	f.instead[p] = do
 }
 
 func (f *fake) forget() {

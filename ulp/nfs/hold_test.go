@@ -148,15 +148,13 @@ func TestHoldIsBounded(t *testing.T) {
 // A write for which there is no room survives a crash between it and its COMMIT.
 func TestLentDataIsWrittenAgain(t *testing.T) {
 	crashed := false
-	var s *fake
-	s, c := newFake(t, Config{Hold: -1}, map[nfs3.Proc]func(nfs3.Codec) nfs3.Codec{
-		nfs3.ProcCommit: func(nfs3.Codec) nfs3.Codec {
-			if !crashed {
-				crashed = true
-				s.forget()
-			}
-			return nil
-		},
+	s, c := newFake(t, Config{Hold: -1}, nil)
+	s.answer(nfs3.ProcCommit, func(nfs3.Codec) nfs3.Codec {
+		if !crashed {
+			crashed = true
+			s.forget()
+		}
+		return nil
 	})
 	f := openFake(t, c)
 	write(t, f, "precious", 0)
@@ -165,12 +163,10 @@ func TestLentDataIsWrittenAgain(t *testing.T) {
 
 // A server whose verifier is never the same has data on stable storage in the end.
 func TestServerThatForgetsAlways(t *testing.T) {
-	var s *fake
-	s, c := newFake(t, Config{}, map[nfs3.Proc]func(nfs3.Codec) nfs3.Codec{
-		nfs3.ProcCommit: func(nfs3.Codec) nfs3.Codec {
-			s.forget()
-			return nil
-		},
+	s, c := newFake(t, Config{}, nil)
+	s.answer(nfs3.ProcCommit, func(nfs3.Codec) nfs3.Codec {
+		s.forget()
+		return nil
 	})
 	f := openFake(t, c)
 	write(t, f, "stubborn", 0)
@@ -248,7 +244,6 @@ func TestStableWritesAreNotHeld(t *testing.T) {
 
 // A server that writes less than it is asked to is asked for the rest.
 func TestShortWritesAndReads(t *testing.T) {
-	var s *fake
 	s, c := newFake(t, Config{}, map[nfs3.Proc]func(nfs3.Codec) nfs3.Codec{
 		nfs3.ProcWrite: func(args nfs3.Codec) nfs3.Codec {
 			a, _ := args.(*nfs3.WriteArgs)
