@@ -71,11 +71,13 @@ func (in *incoming) group() error {
 	return nil
 }
 
-// pullAndRun fetches the Read chunks of a call and carries it out.
-func (in *incoming) pullAndRun() {
-	e := in.r.e
-	if err := in.pull(e.ctx); err != nil {
-		defer e.users.Done()
+// carryOut fetches the Read chunks of a call, if there are any, and runs it.
+func (in *incoming) carryOut() {
+	if in.weight == 0 {
+		in.run()
+		return
+	}
+	if err := in.pull(in.r.e.ctx); err != nil {
 		in.refuse(err)
 		return
 	}
@@ -93,7 +95,6 @@ func (in *incoming) pullAndRun() {
 	}
 	if in.hdr.Proc == NoMsg {
 		if err := in.checkCall(in.stream); err != nil {
-			defer e.users.Done()
 			in.refuse(err)
 			return
 		}
@@ -151,9 +152,7 @@ func (in *incoming) pull(ctx context.Context) error {
 		in.wrs[i].ID = id // the one that fails says so
 	}
 	in.wrs[n-1].Flags = 0
-	if err := e.send(in.wrs...); err != nil {
-		return err
-	}
+	e.send(in.r.several(), in.wrs...)
 	clear(in.wrs)
 	in.wrs, in.sges = in.wrs[:0], in.sges[:0]
 	defer e.expect().Stop()

@@ -32,6 +32,7 @@ type endpoint struct {
 	mem  arena
 	recv receivers
 	sq   share // places of the send queue
+	out  poster
 	log  *slog.Logger
 
 	calls *requester // calls that this side makes, or nil
@@ -93,6 +94,7 @@ func newEndpoint(dev *rnic.Device, cfg Config) (e *endpoint, err error) {
 	if err != nil {
 		return e, err
 	}
+	e.out.postAll = e.qp.PostSendAll
 	e.sq.limit = sends / 2 // the rest is for what is not waited for
 	e.mem.init(e.pd, rnic.LocalWrite|rnic.BindWindow, max(0, cfg.MaxIdle))
 	e.recv = receivers{arena: &e.mem, size: cfg.Receive}
@@ -170,19 +172,6 @@ func (e *endpoint) told(id uint64) completer {
 		e.spare = append(e.spare, id-1)
 	}
 	return c
-}
-
-// send posts work requests, all or none. What can't be posted ends the connection (RFC
-// 8166 §4.5.4).
-func (e *endpoint) send(wrs ...rnic.SendWR) error {
-	err := e.qp.PostSendAll(wrs...)
-	if err != nil {
-		if errors.Is(err, rnic.ErrQueueFull) {
-			err = ErrFull
-		}
-		e.fail(err)
-	}
-	return err
 }
 
 // room returns memory for a message of n octets. A short one is made in scratch, and copied

@@ -40,7 +40,7 @@ func (in *incoming) answer() {
 		wr.Op = rnic.OpSendInvalidate
 	}
 	if len(in.wrs) == 0 { // nothing of the call is sent but the message
-		_ = e.send(wr)
+		e.send(in.r.several(), wr)
 		in.recycle()
 		return
 	}
@@ -58,10 +58,7 @@ func (in *incoming) answer() {
 	wr.ID, wr.Flags = e.op(in), wr.Flags&^rnic.FlagUnsignaled
 	in.wrs = append(in.wrs, wr)
 	in.patience = e.expect()
-	if e.send(in.wrs...) != nil {
-		in.patience.Stop()
-		in.abandon()
-	}
+	e.send(in.r.several(), in.wrs...)
 }
 
 // abandon forgets a call whose reply can't be sent any more, as the connection ends. Its

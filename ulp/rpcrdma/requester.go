@@ -160,13 +160,14 @@ func (q *requester) post(ctx context.Context, c *call, r *oncrpc.Request) (place
 	default:
 		q.pending[c.xid], q.live[c] = c, struct{}{}
 	}
+	others := len(q.live) > 1
 	q.mu.Unlock()
 	if err != nil {
 		q.e.sq.give(places)
 		q.e.unsent(&c.wrs[len(c.wrs)-1])
 		return 0, err
 	}
-	_ = q.e.send(c.wrs...) // if it fails, the connection ends, and the call with it
+	q.e.send(others, c.wrs...) // if it fails, the connection ends, and the call with it
 	return places, nil
 }
 
@@ -215,7 +216,7 @@ func (q *requester) invalidate(c *call) bool {
 	}
 	last := &wrs[len(wrs)-1]
 	last.ID, last.Flags = q.e.op(c), 0
-	_ = q.e.send(wrs...) // if it fails, the connection ends, and the call with it
+	q.e.send(false, wrs...) // if it fails, the connection ends, and the call with it
 	return true
 }
 

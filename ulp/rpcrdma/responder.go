@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"urnic/rnic"
@@ -23,6 +24,8 @@ type responder struct {
 	all     *share  // the same, of all connections of a Server
 	blamed  *blamed // calls that have ended connections, of a Server
 	ctx     context.Context
+	work    chan *incoming // for workers that wait
+	waiting atomic.Int32
 
 	mu      sync.Mutex
 	granted int           // what the next reply grants
@@ -43,7 +46,7 @@ type written struct {
 }
 
 func newResponder(e *endpoint, s oncrpc.Service, credits int, chunks bool) *responder {
-	r := &responder{e: e, service: s, chunks: chunks, granted: credits, posted: credits, ctx: e.ctx}
+	r := &responder{e: e, service: s, chunks: chunks, granted: credits, posted: credits, ctx: e.ctx, work: make(chan *incoming)}
 	r.pulled.limit = e.cfg.MaxPulled
 	return r
 }
@@ -106,11 +109,38 @@ func (r *responder) called(b *receiver, h *Header, stream []byte, err error) {
 		in.refuse(err)
 		return
 	}
-	e.users.Add(1) // nobody waits for them yet
-	if in.weight == 0 {
-		go in.run()
-	} else {
-		go in.pullAndRun()
+	r.start(in)
+}
+
+// mostWaiting is how many goroutines of a connection wait for calls, at most.
+const mostWaiting = 32
+
+// start has a goroutine carry a call out. One that has done that before is better than a
+// new one, whose stack would have to grow first.
+func (r *responder) start(in *incoming) {
+	select {
+	case r.work <- in:
+	default:
+		r.e.users.Add(1) // nobody waits for them yet
+		go r.worker(in)
+	}
+}
+
+// worker carries a call out, and further ones.
+func (r *responder) worker(in *incoming) {
+	defer r.e.users.Done()
+	for {
+		in.carryOut()
+		if r.waiting.Add(1) > mostWaiting {
+			r.waiting.Add(-1)
+			return
+		}
+		select {
+		case in = <-r.work:
+			r.waiting.Add(-1)
+		case <-r.e.ctx.Done():
+			return
+		}
 	}
 }
 
@@ -217,7 +247,6 @@ func (in *incoming) get(n int) []byte {
 // run carries a call out whose arguments are all here.
 func (in *incoming) run() {
 	r, e := in.r, in.r.e
-	defer e.users.Done()
 	e.stats.served.Add(1)
 	in.call = oncrpc.Message{Stream: in.stream, Moved: in.moved}
 	in.x = oncrpc.Exchange{
@@ -254,7 +283,7 @@ func (in *incoming) refuse(err error) {
 	e.log.Debug("a call is refused", "peer", e.remote, "error", err)
 	in.out = Header{XID: bad.XID, Version: bad.Version, Credits: granted, Proc: Error, Err: bad.Code, Low: Version, High: Version}
 	in.scratch = in.out.Append(in.scratch[:0])
-	_ = e.send(e.message(in.scratch, nil))
+	e.send(false, e.message(in.scratch, nil))
 	in.recycle()
 }
 
@@ -312,6 +341,13 @@ func (in *incoming) checkCall(stream []byte) error {
 		return in.chunkError("4.5.2", ErrNotCall)
 	}
 	return nil
+}
+
+// several reports whether other calls are being carried out.
+func (r *responder) several() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.busy > 1
 }
 
 // lost ends what waits, as the connection has ended.
