@@ -194,8 +194,8 @@ var rpcResponder = []Mutant{
 		Name:    "rpc-roundup-written",
 		Fault:   "Roundup padding is written into Write chunks.",
 		Clauses: []string{"rfc8166-3.4.6.2-2", "rfc8166-3.4.6.2-3"},
-		Edits: one("ulp/rpcrdma/reply.go", `p, err := in.registered(bulks[i].Data)`,
-			`p, err := in.registered(append(bulks[i].Data[:len(bulks[i].Data):len(bulks[i].Data)], make([]byte, -len(bulks[i].Data)&3)...))`),
+		Edits: one("ulp/rpcrdma/reply.go", `in.register(&bulks[i])`,
+			`in.register(&xdr.Bulk{Pieces: append(bulks[i].Pieces[:len(bulks[i].Pieces):len(bulks[i].Pieces)], make([]byte, -bulks[i].Len&3))})`),
 	},
 	{
 		Name:    "rpc-chunk-lengths-kept",
@@ -319,13 +319,13 @@ var rpcRequester = []Mutant{
 		Name:    "rpc-position-behind-the-count",
 		Fault:   "The position of a Read chunk is four octets too high.",
 		Clauses: []string{"rfc8166-3.4.5-1"},
-		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.read(uint32(b.Position), b.Data)`, `c.read(uint32(b.Position)+4, b.Data)`),
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.read(uint32(b.Position), &b)`, `c.read(uint32(b.Position)+4, &b)`),
 	},
 	{
 		Name:    "rpc-position-of-any-octet",
 		Fault:   "The position of a Read chunk is one too high.",
 		Clauses: []string{"rfc8166-3.4.5-2", "rfc8166-3.4.5-1"},
-		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.read(uint32(b.Position), b.Data)`, `c.read(uint32(b.Position)+1, b.Data)`),
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.read(uint32(b.Position), &b)`, `c.read(uint32(b.Position)+1, &b)`),
 	},
 	{
 		Name:    "rpc-roundup-in-read-chunk",
@@ -337,7 +337,7 @@ var rpcRequester = []Mutant{
 		Name:    "rpc-read-chunk-cut",
 		Fault:   "A Read chunk lacks the last octet of its data.",
 		Clauses: []string{"rfc8166-3.4.5.2-3", "rfc8166-3.4.4.1-2"},
-		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.segment(position, data)`, `c.segment(position, data[:len(data)-1])`),
+		Edits:   one("ulp/rpcrdma/chunks_out.go", `c.segment(position, p)`, `c.segment(position, p[:len(p)-1])`),
 	},
 	{
 		Name:    "rpc-write-chunk-cut",

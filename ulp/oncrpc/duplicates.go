@@ -133,7 +133,7 @@ func (t *duplicates) end(a *answer, reply *xdr.Encoder) {
 	stream := reply.AppendTo(make([]byte, 0, reply.Len()))
 	var bulks []span
 	for _, b := range reply.Bulks() {
-		bulks = append(bulks, span{b.Position, len(b.Data)})
+		bulks = append(bulks, span{b.Position, b.Len})
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -333,7 +333,7 @@ func newTCPExchange(ctx context.Context, e *tcpEnd, m *Message) *tcpExchange {
 		x.run, x.buffer = x.serve, x.bulk
 	}
 	x.e, x.ctx = e, ctx
-	x.Exchange = Exchange{Call: m, Netid: e.netid, Local: e.local, Remote: e.remote, Buffer: x.buffer}
+	x.Exchange = Exchange{Call: m, Netid: e.netid, Local: e.local, Remote: e.remote, Buffer: x.buffer, loans: x.loans}
 	return x
 }
 
@@ -371,11 +371,12 @@ func (x *tcpExchange) release() {
 	x.e.memory.add(-x.held)
 	x.held = 0
 	x.reply.Reset()
+	x.Return()
 	for i, b := range x.bulks {
 		b.release()
 		x.bulks[i] = nil
 	}
 	x.bulks = x.bulks[:0]
-	x.e, x.ctx, x.Exchange = nil, nil, Exchange{}
+	x.e, x.ctx, x.Exchange = nil, nil, Exchange{loans: x.loans}
 	exchanges.Put(x)
 }

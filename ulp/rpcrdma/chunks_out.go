@@ -125,7 +125,7 @@ func (c *call) planCall(r *oncrpc.Request) error {
 	}
 	for i, b := range bulks {
 		if c.reduced(i) {
-			if err := c.read(uint32(b.Position), b.Data); err != nil {
+			if err := c.read(uint32(b.Position), &b); err != nil {
 				return err
 			}
 		}
@@ -160,20 +160,23 @@ func (c *call) reduce(bulks []xdr.Bulk, stream int) (rest, segments int) {
 	for c.hdr.Len()+segments*readSegmentLen+stream > c.q.e.most {
 		best := -1
 		for i := range bulks {
-			if !c.moved[i] && (best < 0 || len(bulks[i].Data) > len(bulks[best].Data)) {
+			if !c.moved[i] && (best < 0 || bulks[i].Len > bulks[best].Len) {
 				best = i
 			}
 		}
 		if best < 0 {
 			break
 		}
-		n := len(bulks[best].Data)
-		if padded(n) <= c.segments(n)*readSegmentLen {
+		n, pieces := bulks[best].Len, 0
+		for _, p := range bulks[best].Pieces {
+			pieces += c.segments(len(p))
+		}
+		if padded(n) <= pieces*readSegmentLen {
 			break
 		}
 		c.moved[best] = true
 		stream -= padded(n)
-		segments += c.segments(n)
+		segments += pieces
 	}
 	return stream, segments
 }
@@ -183,7 +186,7 @@ func (c *call) reduce(bulks []xdr.Bulk, stream int) (rest, segments int) {
 func (c *call) long(r *oncrpc.Request, bulks []xdr.Bulk) error {
 	n := r.Call.Len()
 	for i := range c.moved {
-		size := len(bulks[i].Data)
+		size := bulks[i].Len
 		c.moved[i] = c.moved[i] && size >= leastMoved
 		if c.moved[i] {
 			n -= padded(size)
@@ -204,11 +207,13 @@ func (c *call) segment(position uint32, mem []byte) error {
 
 // read makes a Read chunk. "The Requester SHOULD NOT include the data item's XDR roundup
 // padding in the chunk" (RFC 8166 §3.4.5.2).
-func (c *call) read(position uint32, data []byte) error {
-	if err := c.segment(position, data); err != nil {
-		return err
+func (c *call) read(position uint32, b *xdr.Bulk) error {
+	for _, p := range b.Pieces {
+		if err := c.segment(position, p); err != nil {
+			return err
+		}
 	}
-	if fill := padded(len(data)) - len(data); fill > 0 && c.q.e.cfg.Roundup {
+	if fill := padded(b.Len) - b.Len; fill > 0 && c.q.e.cfg.Roundup {
 		return c.segment(position, zeros[:fill])
 	}
 	return nil

@@ -291,6 +291,11 @@ func (e *endpoint) finish() {
 	}
 	close(e.done)
 	e.users.Wait()
+	for _, c := range e.ops { // of replies that will not be sent to their end
+		if in, ok := c.(*incoming); ok && in.sending {
+			in.completed(&rnic.WC{Op: rnic.OpSend})
+		}
+	}
 	if err := e.release(); err != nil {
 		e.log.Error("the connection is not given back", "error", err)
 	}

@@ -55,6 +55,7 @@ func (in *incoming) answer() {
 		return
 	}
 	in.r.wrote(in.hdr.XID, in.wrs)
+	in.sending = true
 	wr.ID, wr.Flags = e.op(in), wr.Flags&^rnic.FlagUnsignaled
 	in.wrs = append(in.wrs, wr)
 	in.patience = e.expect()
@@ -84,7 +85,7 @@ func (in *incoming) inline() int {
 	n := in.reply.Len()
 	for i, b := range in.reply.Bulks() {
 		if in.placed(i) {
-			n -= padded(len(b.Data))
+			n -= padded(b.Len)
 		}
 	}
 	return n
@@ -96,17 +97,17 @@ func (in *incoming) compose() error {
 	*out = Header{XID: h.XID, Version: Version, Proc: Msg, Write: h.Write, Reply: h.Reply, HasReply: h.HasReply}
 	bulks := in.reply.Bulks()
 	for i, chunk := range h.Write {
-		if i >= len(bulks) || len(chunk) == 0 || len(bulks[i].Data) == 0 {
+		if i >= len(bulks) || len(chunk) == 0 || bulks[i].Len == 0 {
 			if err := in.fill(chunk); err != nil {
 				return err
 			}
 			continue
 		}
-		p, err := in.registered(bulks[i].Data)
-		if err != nil {
+		from := len(in.pieces)
+		if err := in.register(&bulks[i]); err != nil {
 			return err
 		}
-		if err := in.fill(chunk, p); err != nil {
+		if err := in.fill(chunk, in.pieces[from:]...); err != nil {
 			return err
 		}
 	}
@@ -193,12 +194,12 @@ const leastGathered = 4096
 // long writes the stream, without what goes into Write chunks, to the Reply chunk. Bulk
 // data that is in it is sent from where it lies.
 func (in *incoming) long(stream int) error {
-	apart := func(i int, b xdr.Bulk) bool { return in.placed(i) || len(b.Data) >= leastGathered }
+	apart := func(i int, b xdr.Bulk) bool { return in.placed(i) || b.Len >= leastGathered }
 	bulks := in.reply.Bulks()
 	gathered := 0
 	for i, b := range bulks {
 		if !in.placed(i) && apart(i, b) {
-			gathered += padded(len(b.Data))
+			gathered += padded(b.Len)
 		}
 	}
 	rest := stream - gathered
@@ -211,23 +212,39 @@ func (in *incoming) long(stream int) error {
 	in.reply.Reduced(b.mem[:0], apart)
 	clear(b.mem[rest:][:len(zeros)])
 	from, moved := 0, 0 // of the rest; what is moved elsewhere before a bulk
+	in.pieces = in.pieces[:0]
 	for i, bulk := range bulks {
 		if !apart(i, bulk) {
 			continue
 		}
-		n := len(bulk.Data)
+		n := bulk.Len
 		if !in.placed(i) {
 			at := bulk.Position - moved
-			d, err := in.registered(bulk.Data)
-			if err != nil {
+			in.pieces = append(in.pieces, piece{b, from, at - from})
+			if err := in.register(&bulk); err != nil {
 				return err
 			}
-			in.pieces = append(in.pieces, piece{b, from, at - from}, d, piece{b, rest, padded(n) - n})
+			in.pieces = append(in.pieces, piece{b, rest, padded(n) - n})
 			from = at
 		}
 		moved += padded(n)
 	}
 	return in.fill(in.hdr.Reply, append(in.pieces, piece{b, from, rest - from})...)
+}
+
+// register appends the pieces of a bulk.
+func (in *incoming) register(b *xdr.Bulk) error {
+	for _, data := range b.Pieces {
+		if len(data) == 0 {
+			continue
+		}
+		p, err := in.registered(data)
+		if err != nil {
+			return err
+		}
+		in.pieces = append(in.pieces, p)
+	}
+	return nil
 }
 
 // registered returns where data lies in registered memory: in what Exchange.Buffer has
@@ -242,11 +259,11 @@ func (in *incoming) registered(data []byte) (piece, error) {
 	if off := in.buffer.offset(data); off >= 0 {
 		return piece{&in.buffer.block, off, len(data)}, nil
 	}
-	mr, err := in.r.e.pd.Register(data, 0)
+	b, err := in.r.e.mem.register(data)
 	if err != nil {
 		in.r.e.fail(err)
 		return piece{}, err
 	}
-	in.adhoc = append(in.adhoc, mr)
-	return piece{&block{mem: data, mr: mr}, 0, len(data)}, nil
+	in.adhoc = append(in.adhoc, b)
+	return piece{b, 0, len(data)}, nil
 }

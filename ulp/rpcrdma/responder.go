@@ -62,7 +62,7 @@ type incoming struct {
 	weight int        // octets of Read chunks, which are accounted for
 	pulled chan error // gets a value when they are here
 	blocks []*block   // memory that goes back after the reply
-	adhoc  []*rnic.MR // memory that was registered for the reply
+	adhoc  []*block   // memory that was registered for the reply
 	moved  []xdr.Moved
 
 	x     oncrpc.Exchange
@@ -74,7 +74,8 @@ type incoming struct {
 	pieces  []piece
 	scratch []byte
 	out     Header
-	places  int // of the send queue
+	places  int  // of the send queue
+	sending bool // the reply is posted
 
 	patience *time.Timer // for what is written to chunks
 }
@@ -197,12 +198,11 @@ func (in *incoming) recycle() {
 		e.mem.put(b)
 		in.blocks[i] = nil
 	}
-	for i, mr := range in.adhoc {
-		if err := mr.Close(); err != nil {
-			e.fail(err)
-		}
+	for i, b := range in.adhoc {
+		e.mem.drop(b)
 		in.adhoc[i] = nil
 	}
+	in.x.Return()
 	if in.buffer != nil {
 		e.recv.put(in.buffer)
 	}
@@ -219,7 +219,7 @@ func (in *incoming) recycle() {
 	in.reset()
 	clear(in.moved)
 	clear(in.pieces[:cap(in.pieces)])
-	in.buffer, in.stream, in.weight, in.places, in.call = nil, nil, 0, 0, oncrpc.Message{}
+	in.buffer, in.stream, in.weight, in.places, in.sending, in.call = nil, nil, 0, 0, false, oncrpc.Message{}
 	in.chunks, in.blocks, in.adhoc, in.moved = in.chunks[:0], in.blocks[:0], in.adhoc[:0], in.moved[:0]
 	r.mu.Lock()
 	if r.busy--; r.busy == 0 && r.drained != nil {
@@ -249,9 +249,7 @@ func (in *incoming) run() {
 	r, e := in.r, in.r.e
 	e.stats.served.Add(1)
 	in.call = oncrpc.Message{Stream: in.stream, Moved: in.moved}
-	in.x = oncrpc.Exchange{
-		Call: &in.call, Netid: e.netid, Local: e.local, Remote: e.remote, Buffer: in.x.Buffer,
-	}
+	in.x.Call, in.x.Netid, in.x.Local, in.x.Remote = &in.call, e.netid, e.local, e.remote
 	ctx := r.ctx
 	if e.cfg.Context != nil {
 		ctx = e.cfg.Context(ctx, &in.x)

@@ -32,14 +32,14 @@ func TestOnlyWhatIsEligibleIsABulk(t *testing.T) {
 			if len(bulks) != want {
 				t.Errorf("%s of %s: %d bulks; want %d", direction, m.name, len(bulks), want)
 			}
-			if want == 0 || len(bulks[0].Data) == 0 {
+			if want == 0 || bulks[0].Len == 0 {
 				continue
 			}
 			// It is found where a transport has moved it.
 			stream := e.Reduced(nil, func(int, xdr.Bulk) bool { return true })
 			p, _ := m.proc.(each)
 			c := map[string]func() nfs3.Codec{"arguments": p.Args, "results": p.Results}[direction]()
-			d := xdr.NewDecoder(stream, xdr.Moved{Position: bulks[0].Position, Data: bulks[0].Data})
+			d := xdr.NewDecoder(stream, xdr.Moved{Position: bulks[0].Position, Data: bytes.Join(bulks[0].Pieces, nil)})
 			if err := c.Decode(d); err != nil || d.End() != nil || !bytes.Equal(encode(c), octets(t, m.octets)) {
 				t.Errorf("%s of %s, moved: %+v, %v, %v", direction, m.name, c, err, d.Err())
 			}

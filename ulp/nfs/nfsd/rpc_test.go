@@ -120,7 +120,7 @@ func TestReadDataIsNotCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		bulks := reply.Bulks()
-		if len(asked) != 1 || asked[0] != len(tc.want) || len(bulks) != 1 || string(bulks[0].Data) != tc.want || &bulks[0].Data[0] != &mine[0] {
+		if len(asked) != 1 || asked[0] != len(tc.want) || len(bulks) != 1 || string(bulks[0].Pieces[0]) != tc.want || &bulks[0].Pieces[0][0] != &mine[0] {
 			t.Errorf("%v: asked for %v octets, and sends %v", p, asked, bulks)
 		}
 	}

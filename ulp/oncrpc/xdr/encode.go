@@ -9,10 +9,19 @@ var zeros [3]byte
 
 // A Bulk is variable-length opaque data that an Encoder has by reference.
 type Bulk struct {
-	Position int    // where its first octet stands in the stream, behind the length
-	Data     []byte // without the octets that fill it up
+	Position int      // where its first octet stands in the stream, behind the length
+	Pieces   [][]byte // one after the other, without the octets that fill them up
+	Len      int      // octets of them
 
-	at int // the same, in what is there without the bulks
+	at int // Position, in what is there without the bulks
+}
+
+// appendTo appends the data, and what fills it up, to p.
+func (b *Bulk) appendTo(p []byte) []byte {
+	for _, piece := range b.Pieces {
+		p = append(p, piece...)
+	}
+	return append(p, zeros[:pad(b.Len)]...)
 }
 
 // An Encoder makes a stream. Its zero value is ready for use, and Reset makes it so
@@ -20,13 +29,15 @@ type Bulk struct {
 type Encoder struct {
 	inline []byte
 	bulks  []Bulk
-	moved  int // octets of the bulks, filled up
+	pieces [][]byte // of the bulks
+	moved  int      // octets of the bulks, filled up
 }
 
 // Reset forgets the stream.
 func (e *Encoder) Reset() {
 	clear(e.bulks) // holds no memory of the caller
-	e.inline, e.bulks, e.moved = e.inline[:0], e.bulks[:0], 0
+	clear(e.pieces)
+	e.inline, e.bulks, e.pieces, e.moved = e.inline[:0], e.bulks[:0], e.pieces[:0], 0
 }
 
 // Len returns how long the stream is, bulks and all, in octets.
@@ -72,12 +83,17 @@ func (e *Encoder) String(s string) {
 	e.inline = append(e.inline, zeros[:pad(len(s))]...)
 }
 
-// Bulk writes opaque data as Opaque does, but by reference: p is the encoder's until
-// the stream has been sent.
-func (e *Encoder) Bulk(p []byte) {
-	e.Uint32(uint32(len(p)))
-	e.bulks = append(e.bulks, Bulk{Position: e.Len(), Data: p, at: len(e.inline)})
-	e.moved += len(p) + pad(len(p))
+// Bulk writes opaque data, of one piece or several, as Opaque does, but by reference: they
+// are the encoder's until the stream has been sent.
+func (e *Encoder) Bulk(pieces ...[]byte) {
+	n, from := 0, len(e.pieces)
+	for _, p := range pieces {
+		n += len(p)
+		e.pieces = append(e.pieces, p)
+	}
+	e.Uint32(uint32(n))
+	e.bulks = append(e.bulks, Bulk{Position: e.Len(), Pieces: e.pieces[from:len(e.pieces):len(e.pieces)], Len: n, at: len(e.inline)})
+	e.moved += n + pad(n)
 }
 
 // Bulks returns what Bulk has written, in order.
@@ -89,8 +105,7 @@ func (e *Encoder) AppendTo(p []byte) []byte {
 	for i := range e.bulks {
 		b := &e.bulks[i]
 		p = append(p, e.inline[from:b.at]...)
-		p = append(p, b.Data...)
-		p = append(p, zeros[:pad(len(b.Data))]...)
+		p = b.appendTo(p)
 		from = b.at
 	}
 	return append(p, e.inline[from:]...)
@@ -108,8 +123,10 @@ func (e *Encoder) Pieces(p [][]byte) [][]byte {
 	for i := range e.bulks {
 		b := &e.bulks[i]
 		add(e.inline[from:b.at])
-		add(b.Data)
-		add(zeros[:pad(len(b.Data))])
+		for _, piece := range b.Pieces {
+			add(piece)
+		}
+		add(zeros[:pad(b.Len)])
 		from = b.at
 	}
 	add(e.inline[from:])
@@ -126,8 +143,7 @@ func (e *Encoder) Reduced(p []byte, move func(i int, b Bulk) bool) []byte {
 		p = append(p, e.inline[from:b.at]...)
 		from = b.at
 		if !move(i, *b) {
-			p = append(p, b.Data...)
-			p = append(p, zeros[:pad(len(b.Data))]...)
+			p = b.appendTo(p)
 		}
 	}
 	return append(p, e.inline[from:]...)

@@ -104,11 +104,15 @@ func TestWhatFillsDataUpIsIgnored(t *testing.T) {
 	}
 }
 
-// stream has bulks between other things, and at the end.
+// stream has bulks between other things, and at the end: in one piece, in two, in more.
 func stream(e *xdr.Encoder, data ...string) {
 	for i, p := range data {
 		e.Uint32(uint32(i))
-		e.Bulk([]byte(p))
+		var pieces [][]byte
+		for n := min(i, len(p)); n > 0; n-- {
+			pieces, p = append(pieces, []byte(p[:1])), p[1:]
+		}
+		e.Bulk(append(pieces, []byte(p))...)
 	}
 }
 
@@ -121,7 +125,7 @@ func TestBulksAreWhereTheStreamHasThem(t *testing.T) {
 		t.Errorf("in pieces: %x; want %x, of %d octets", got, whole, e.Len())
 	}
 	for i, b := range e.Bulks() {
-		if got := string(whole[b.Position : b.Position+len(b.Data)]); got != data[i] || string(b.Data) != data[i] {
+		if got := string(whole[b.Position : b.Position+b.Len]); got != data[i] || string(bytes.Join(b.Pieces, nil)) != data[i] {
 			t.Errorf("at %d stands %q; want %q", b.Position, got, data[i])
 		}
 	}
@@ -144,7 +148,7 @@ func TestMovedBulksAreFound(t *testing.T) {
 				if which>>i&1 == 0 {
 					return false
 				}
-				p := bytes.Clone(b.Data)
+				p := bytes.Join(b.Pieces, nil)
 				for filled && len(p)%4 != 0 {
 					p = append(p, 'x')
 				}
