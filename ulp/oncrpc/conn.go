@@ -48,7 +48,9 @@ type Request struct {
 
 	// Sinks are where eligible results go, each as long as the result may be, in the
 	// order of the results. A transport that can't place them there leaves them in the
-	// reply.
+	// reply. If it offers the server to place them, and the server leaves one in the
+	// reply all the same, that can't be decoded: Decoder.Bulk fails with xdr.ErrUnmoved
+	// (RFC 8166 §6.1).
 	Sinks [][]byte
 
 	// Whole forbids that anything is taken out of the messages: the upper layer
@@ -59,7 +61,7 @@ type Request struct {
 // A Message is what a transport has received.
 type Message struct {
 	Stream []byte      // without what was moved
-	Moved  []xdr.Moved // what was moved outside of it
+	Moved  []xdr.Moved // what was moved outside of it, or had a place there
 	Free   func()      // gives memory back to the transport; may be nil
 }
 

@@ -417,13 +417,30 @@ func (q *requester) result(c *call, err error) (*oncrpc.Message, error) {
 		c.reply = nil
 		m.Stream, m.Free = b.mem[:c.length], func() { e.mem.put(b) }
 	}
-	if len(c.lengths) > 0 {
-		m.Moved = make([]xdr.Moved, len(c.lengths))
-		for i, n := range c.lengths {
-			m.Moved[i] = xdr.Moved{Position: xdr.Next, Data: c.sinks[i][:n:n]}
+	m.Moved = c.results()
+	return m, nil
+}
+
+// results says where the results are that have sinks. "A Responder does not reduce a
+// DDP-eligible result data item into an available Write chunk" (RFC 8166 §6.1): a chunk
+// that is unused, or missing in the reply, is one of a result of no octets, or of
+// none; whether it is, shows when the results are decoded.
+func (c *call) results() []xdr.Moved {
+	if len(c.sinks) == 0 {
+		return nil
+	}
+	moved := make([]xdr.Moved, len(c.sinks))
+	for i, sink := range c.sinks {
+		n := 0
+		if len(c.lengths) > 0 {
+			n = c.lengths[i]
+		}
+		moved[i] = xdr.Moved{Position: xdr.Next, Data: sink[:n:n]}
+		if len(sink) == 0 { // it had an empty chunk, which is none to be used (§4.3.2.3)
+			moved[i].Position = xdr.Inline
 		}
 	}
-	return m, nil
+	return moved
 }
 
 // release closes a region of a call that is over, if it is not closed yet. The

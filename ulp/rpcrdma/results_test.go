@@ -90,7 +90,11 @@ func TestResponderFillsWriteChunks(t *testing.T) {
 						}
 						n += int(s.Length)
 					}
-					moved = append(moved, xdr.Moved{Position: xdr.Next, Data: memory[i][:n]})
+					m := xdr.Moved{Position: xdr.Next, Data: memory[i][:n]}
+					if len(chunk) == 0 {
+						m.Position = xdr.Inline
+					}
+					moved = append(moved, m)
 					// RFC 8166 §3.4.6.2: "MUST NOT write XDR roundup padding"
 					if rest := memory[i][n:]; !bytes.Equal(rest, bytes.Repeat([]byte{0x55}, len(rest))) {
 						t.Errorf("chunk %d: more than %d octets were written", i, n)

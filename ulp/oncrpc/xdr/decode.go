@@ -4,15 +4,21 @@ import (
 	"encoding/binary"
 )
 
-// Next is the position of moved data that is known by its order only: it belongs to the
-// next bulk data (RFC 8166 §4.3.2).
-const Next = -1
+// Positions of what is known by its order only: it says where the next bulk data is (RFC
+// 8166 §4.3.2.1).
+const (
+	Next   = -1 // in Data, all of it: there was a place for it, which had to be used (§6.1)
+	Inline = -2 // in the stream, as it had to be: there was no place for it (§4.3.2.3)
+)
 
 // A Moved is data that a transport has moved outside of the stream.
 type Moved struct {
-	Position int    // where its first octet would stand in the stream, or Next
-	Data     []byte // with or without the octets that fill it up
+	Position int    // where its first octet would stand in the stream, or Next, or Inline
+	Data     []byte // with or without the octets that fill it up; none if Inline
 }
+
+// ordered reports whether m is known by its order only.
+func (m *Moved) ordered() bool { return m.Position == Next || m.Position == Inline }
 
 // A Decoder reads a stream. What it returns of opaque data lies in the stream's own
 // memory, or in that of what was moved.
@@ -67,7 +73,7 @@ func (d *Decoder) End() error {
 // unread reports whether something was moved that nobody has read.
 func (d *Decoder) unread() bool {
 	for _, m := range d.moved {
-		if m.Position != Next || len(m.Data) > 0 {
+		if !m.ordered() || len(m.Data) > 0 {
 			return true
 		}
 	}
@@ -79,7 +85,7 @@ func (d *Decoder) take(n int, what string) []byte {
 	if d.err != nil {
 		return nil
 	}
-	if len(d.moved) > 0 && d.moved[0].Position != Next && d.moved[0].Position < d.at+n { // where something else stands
+	if len(d.moved) > 0 && !d.moved[0].ordered() && d.moved[0].Position < d.at+n { // where something else stands
 		d.Fail(what, ErrMoved)
 		return nil
 	}
@@ -177,18 +183,22 @@ func (d *Decoder) String(most int) string {
 
 // Bulk reads opaque data as Opaque does, wherever it is: in the stream, or moved. It
 // fails with ErrMoved if what was moved is shorter than its length says, or longer than
-// that and what fills it up. Of what is known by its order, each belongs to one Bulk; an
-// empty one says that the data is in the stream.
+// that and what fills it up. Of what is known by its order, each belongs to one Bulk: it
+// fails with ErrUnmoved if there is data, and its place was not used.
 func (d *Decoder) Bulk(most int) []byte {
 	n := d.length(most, "the length of bulk data")
 	if d.err != nil || len(d.moved) == 0 {
 		return d.Fixed(n)
 	}
 	switch m := d.moved[0]; {
+	case m.Position == Inline:
+		d.moved = d.moved[1:]
+		return d.Fixed(n)
 	case m.Position == Next:
 		d.moved = d.moved[1:]
-		if len(m.Data) == 0 {
-			return d.Fixed(n)
+		if n > 0 && len(m.Data) == 0 {
+			d.Fail("bulk data", ErrUnmoved)
+			return nil
 		}
 		return d.fromMoved(m.Data, n)
 	case m.Position != d.at || n == 0:

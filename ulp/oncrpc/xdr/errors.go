@@ -12,6 +12,7 @@ var (
 	ErrValue   = errors.New("no value of its type")
 	ErrTrailer = errors.New("octets are left over")
 	ErrMoved   = errors.New("data was moved that may not be, or not whole")
+	ErrUnmoved = errors.New("data was not moved to the place that there was for it (RFC 8166 §6.1): reach the other side over TCP")
 )
 
 // An Error says where a stream can't be decoded.

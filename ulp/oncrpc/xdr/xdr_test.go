@@ -231,6 +231,8 @@ func TestCodecAllocatesNothing(t *testing.T) {
 // decoder panic, read beyond the stream, or go back.
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6}, []byte("\x00\x00\x00\x01abcd"), 4, []byte("abc"))
+	f.Add([]byte{6, 0}, []byte("\x00\x00\x00\x01abcd"), xdr.Inline, []byte(nil))
+	f.Add([]byte{6, 0}, []byte("\x00\x00\x00\x01abcd"), xdr.Next, []byte("a"))
 	f.Fuzz(func(t *testing.T, program, stream []byte, position int, data []byte) {
 		d := xdr.NewDecoder(stream, xdr.Moved{Position: position, Data: data})
 		last, total := 0, 0
@@ -282,20 +284,24 @@ func TestMovedDataThatIsKnownByItsOrder(t *testing.T) {
 		return e.AppendTo(nil)
 	}
 	next := func(s string) xdr.Moved { return xdr.Moved{Position: xdr.Next, Data: []byte(s)} }
+	inline := xdr.Moved{Position: xdr.Inline}
 	for name, c := range map[string]struct {
 		stream []byte
 		moved  []xdr.Moved
 		err    error
 	}{
-		"both":              {stream("", ""), []xdr.Moved{next("one"), next("fives")}, nil},
-		"filled up":         {stream("", ""), []xdr.Moved{next("one\x00"), next("fives\x00\x00\x00")}, nil},
-		"the first":         {stream("", "fives"), []xdr.Moved{next("one"), next("")}, nil},
-		"the second":        {stream("one", ""), []xdr.Moved{next(""), next("fives")}, nil},
-		"none":              {stream("one", "fives"), []xdr.Moved{next(""), next("")}, nil},
-		"an empty one left": {stream("one", "fives"), []xdr.Moved{next(""), next(""), next("")}, nil},
-		"one left":          {stream("", ""), []xdr.Moved{next("one"), next("fives"), next("x")}, xdr.ErrMoved},
-		"too short":         {stream("", ""), []xdr.Moved{next("on"), next("fives")}, xdr.ErrMoved},
-		"too long":          {stream("", ""), []xdr.Moved{next("one\x00\x00"), next("fives")}, xdr.ErrMoved},
+		"both":                {stream("", ""), []xdr.Moved{next("one"), next("fives")}, nil},
+		"filled up":           {stream("", ""), []xdr.Moved{next("one\x00"), next("fives\x00\x00\x00")}, nil},
+		"the first":           {stream("", "fives"), []xdr.Moved{next("one"), inline}, nil},
+		"the first, no more":  {stream("", "fives"), []xdr.Moved{next("one")}, nil},
+		"the second":          {stream("one", ""), []xdr.Moved{inline, next("fives")}, nil},
+		"none":                {stream("one", "fives"), []xdr.Moved{inline, inline}, nil},
+		"empty ones left":     {stream("one", "fives"), []xdr.Moved{inline, inline, inline, next("")}, nil},
+		"the first is inline": {stream("one", ""), []xdr.Moved{next(""), next("fives")}, xdr.ErrUnmoved},
+		"the next is inline":  {stream("", "fives"), []xdr.Moved{next("one"), next("")}, xdr.ErrUnmoved},
+		"one left":            {stream("", ""), []xdr.Moved{next("one"), next("fives"), next("x")}, xdr.ErrMoved},
+		"too short":           {stream("", ""), []xdr.Moved{next("on"), next("fives")}, xdr.ErrMoved},
+		"too long":            {stream("", ""), []xdr.Moved{next("one\x00\x00"), next("fives")}, xdr.ErrMoved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := xdr.NewDecoder(c.stream, c.moved...)
@@ -311,6 +317,24 @@ func TestMovedDataThatIsKnownByItsOrder(t *testing.T) {
 			}
 			if c.err == nil && (one != "one" || string(five[:n]) != "fives" || last != 8) {
 				t.Errorf("got %q, %q, %d", one, five[:n], last)
+			}
+		})
+	}
+}
+
+// Data of no octets uses no place, and ends up where that is.
+func TestPlaceOfEmptyDataMayStayUnused(t *testing.T) {
+	for name, m := range map[string]xdr.Moved{
+		"a place": {Position: xdr.Next, Data: []byte("place")[:0]}, "none": {Position: xdr.Inline},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e xdr.Encoder
+			e.Bulk(nil)
+			e.Bulk([]byte("three octets"))
+			stream := e.Reduced(nil, func(i int, _ xdr.Bulk) bool { return i == 1 })
+			d := xdr.NewDecoder(stream, m, xdr.Moved{Position: xdr.Next, Data: []byte("three octets")})
+			if p, q := d.Bulk(10), string(d.Bulk(20)); len(p) != 0 || q != "three octets" || d.End() != nil {
+				t.Errorf("got %q, %q, %v", p, q, d.Err())
 			}
 		})
 	}
