@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"urnic/ulp/nfs"
-	"urnic/ulp/nfs/nfsd"
 )
 
 // libnfs runs a program of libnfs, which others wrote.
@@ -35,7 +34,7 @@ func libnfs(t *testing.T, args ...string) []byte {
 
 // libnfs's programs list, read and write the files of our server over TCP.
 func TestLibnfs(t *testing.T) {
-	s := serve(t, inMemory(t), nfsd.Config{})
+	s := serve(t, inMemory(t))
 	c, err := nfs.Dial(t.Context(), s.url(nfs.TCP), nfs.Config{})
 	if err != nil {
 		t.Fatal(err)

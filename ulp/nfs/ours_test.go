@@ -25,7 +25,6 @@ type server struct {
 	t    testing.TB
 	open func() vfs.FS // what is served: the same files, each time
 	tree vfs.FS
-	cfg  nfsd.Config
 
 	tcp, rdma string // addresses
 	device    *rnic.Device
@@ -36,9 +35,9 @@ type server struct {
 }
 
 // serve serves a tree as /export until the test ends.
-func serve(t testing.TB, open func() vfs.FS, cfg nfsd.Config) *server {
+func serve(t testing.TB, open func() vfs.FS) *server {
 	t.Helper()
-	s := &server{t: t, open: open, cfg: cfg, tcp: "127.0.0.1:0"}
+	s := &server{t: t, open: open, tcp: "127.0.0.1:0"}
 	var err error
 	if s.device, err = rnic.Open(rnic.Config{Name: "server"}); err != nil {
 		t.Fatal(err)
@@ -59,7 +58,7 @@ func serve(t testing.TB, open func() vfs.FS, cfg nfsd.Config) *server {
 }
 
 func (s *server) start(ctx context.Context) error {
-	program, err := nfsd.New(s.cfg)
+	program, err := nfsd.New(nfsd.Config{})
 	if err != nil {
 		return err
 	}
@@ -156,7 +155,7 @@ func TestOurs(t *testing.T) {
 	for name, backend := range map[string]func(testing.TB) func() vfs.FS{"memory": inMemory, "directory": inDirectory} {
 		for _, transport := range []nfs.Transport{nfs.TCP, nfs.RDMA} {
 			t.Run(name+" over "+string(transport), func(t *testing.T) {
-				s := serve(t, backend(t), nfsd.Config{})
+				s := serve(t, backend(t))
 				device := openDevice(t)
 				nfstest.Run(t, nfstest.Mount{
 					Dial: func(ctx context.Context) (*nfs.Client, error) {
@@ -173,7 +172,7 @@ func TestOurs(t *testing.T) {
 
 // A URL of a file mounts the export that it is in.
 func TestDialFile(t *testing.T) {
-	s := serve(t, inMemory(t), nfsd.Config{})
+	s := serve(t, inMemory(t))
 	for _, transport := range []nfs.Transport{nfs.TCP, nfs.RDMA} {
 		target, err := nfs.ParseURL(s.url(transport))
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfs3"
-	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
 	"urnic/ulp/rpcrdma"
@@ -36,7 +35,7 @@ func (s *unreduced) Serve(ctx context.Context, x *oncrpc.Exchange, reply *xdr.En
 // RFC 8166 §6.1: READ and READLINK of a server that does not use the Write chunks for their
 // data fail for good. Whatever has none goes on.
 func TestDataThatTheServerDoesNotPlaceIsRefused(t *testing.T) {
-	s := serve(t, inMemory(t), nfsd.Config{})
+	s := serve(t, inMemory(t))
 	device := openDevice(t)
 	fine, err := nfs.Dial(t.Context(), s.url(nfs.RDMA), s.config(device))
 	if err != nil {
