@@ -10,13 +10,12 @@ import (
 
 	"urnic/rnic"
 	"urnic/ulp/nfs"
-	"urnic/ulp/nfs/nfsd"
 )
 
 // mountBench mounts a tree in memory.
 func mountBench(b *testing.B, t nfs.Transport) *nfs.Client {
 	b.Helper()
-	s := serve(b, inMemory(b), nfsd.Config{})
+	s := serve(b, inMemory(b))
 	c, err := nfs.Dial(b.Context(), s.url(t), s.config(openDevice(b)))
 	if err != nil {
 		b.Fatal(err)
