@@ -132,9 +132,14 @@ type kept struct{ vfs.FS }
 
 func (kept) Close() error { return nil }
 
+// A keptMemory is the same, and lends its data.
+type keptMemory struct{ *memfs.FS }
+
+func (keptMemory) Close() error { return nil }
+
 // inMemory returns a tree in memory.
 func inMemory(testing.TB) func() vfs.FS {
-	tree := kept{memfs.New(memfs.Options{Mode: 0o777})}
+	tree := keptMemory{memfs.New(memfs.Options{Mode: 0o777})}
 	return func() vfs.FS { return tree }
 }
 

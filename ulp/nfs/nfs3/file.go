@@ -186,15 +186,26 @@ type ReadRes struct {
 	Attr   PostOpAttr
 	EOF    bool   // with OK
 	Data   []byte // with OK
+
+	// Pieces, if not nil, are what Encode writes in place of Data: one piece after the
+	// other.
+	Pieces [][]byte
 }
 
 // Encode writes the results, the data by reference.
 func (r *ReadRes) Encode(e *xdr.Encoder) {
 	e.Uint32(uint32(r.Status))
 	if r.Attr.encode(e); r.Status == OK {
-		e.Uint32(uint32(len(r.Data)))
-		e.Bool(r.EOF)
-		e.Bulk(r.Data)
+		n := len(r.Data)
+		for _, p := range r.Pieces {
+			n += len(p)
+		}
+		e.Uint32(uint32(n))
+		if e.Bool(r.EOF); r.Pieces == nil {
+			e.Bulk(r.Data)
+		} else {
+			e.Bulk(r.Pieces...)
+		}
 	}
 }
 

@@ -7,8 +7,11 @@ import (
 	"urnic/ulp/nfs/vfs"
 )
 
-// read is READ (RFC 1813 §3.3.6). The data is read into memory of the transport, and goes
-// from there.
+// leastLent is from how many octets on it is better to have data lent than to copy it.
+const leastLent = 32 << 10
+
+// read is READ (RFC 1813 §3.3.6). The data is sent from where a filesystem lends it, or is
+// read into memory of the transport, and goes from there.
 func (s *Server) read(ctx context.Context, c *call, a *nfs3.ReadArgs, r *nfs3.ReadRes) error {
 	o, err := s.object(ctx, c, &a.File)
 	if err != nil {
@@ -23,7 +26,15 @@ func (s *Server) read(ctx context.Context, c *call, a *nfs3.ReadArgs, r *nfs3.Re
 		return nil
 	}
 	n := min(uint64(a.Count), uint64(s.readMax), o.attr.Size-a.Offset)
-	if n > 0 {
+	if lender, ok := o.x.FS.(vfs.Lender); ok && n >= leastLent {
+		loan, end, err := lender.Lend(ctx, o.h, int(n), a.Offset)
+		if err != nil {
+			r.Attr = o.present(&o.attr)
+			return err
+		}
+		c.exchange.Borrow(loan)
+		r.Pieces, r.EOF = loan.Pieces(), end
+	} else if n > 0 {
 		p := c.exchange.Bulk(int(n))
 		got, end, err := o.x.FS.Read(ctx, o.h, p, a.Offset)
 		if err != nil {

@@ -88,6 +88,7 @@ func (b *bed) from(addr string) transport {
 		}
 		v.Args(&call)
 		x := oncrpc.Exchange{Call: &oncrpc.Message{Stream: call.AppendTo(nil)}, Netid: "tcp", Remote: remote}
+		defer x.Return()
 		if err := b.rpc.Serve(ctx, &x, &reply); err != nil {
 			return err
 		}

@@ -157,3 +157,19 @@ type FS interface {
 	// Close releases all that the FS holds. Later calls fail with ErrClosed.
 	Close() error
 }
+
+// A Lender is an FS that has its data in memory, and can lend it.
+type Lender interface {
+	// Lend is Read of n octets that copies nothing.
+	Lend(ctx context.Context, h Handle, n int, off uint64) (l Loan, end bool, err error)
+}
+
+// A Loan is data of a file as it was when it was lent: whatever becomes of the file, it
+// does not change.
+type Loan interface {
+	// Pieces returns the data, one piece after the other. Nobody may change it.
+	Pieces() [][]byte
+	// Return gives the loan back. It is called once, when nobody looks at the data any
+	// more.
+	Return()
+}

@@ -30,16 +30,29 @@ type file struct {
 	pages map[uint64]*page // guarded by the node's mu
 }
 
-// A page is up to pageSize octets of a file. What data is too short for is zero.
+// A page is up to pageSize octets of a file. What data is too short for is zero. While
+// data is lent it does not change: what is written goes to a copy.
 type page struct {
 	mu   sync.RWMutex
 	data []byte
+	lent int    // loans of data
+	copy uint64 // which copy data is
 }
 
 func newFile() *file { return &file{pages: make(map[uint64]*page)} }
 
 // Read copies from the file. Holes are read as zeros.
 func (fs *FS) Read(ctx context.Context, h vfs.Handle, p []byte, off uint64) (int, bool, error) {
+	return fs.look(ctx, h, len(p), off, func(pg *page, at, n int) {
+		pg.read(p[:n], at)
+		p = p[n:]
+	})
+}
+
+// look calls each for the pages of up to most octets from off on, with where they are in the
+// page and how many; nil is a hole. It returns how many there are of all, and what Read
+// does.
+func (fs *FS) look(ctx context.Context, h vfs.Handle, most int, off uint64, each func(pg *page, at, n int)) (int, bool, error) {
 	n, err := fs.regular(ctx, h)
 	if err != nil {
 		return 0, false, err
@@ -56,23 +69,21 @@ func (fs *FS) Read(ctx context.Context, h vfs.Handle, p []byte, off uint64) (int
 		n.mu.RUnlock()
 		return 0, true, nil
 	}
-	if uint64(len(p)) > size-off {
-		p = p[:size-off]
-	}
-	total, end := len(p), uint64(len(p)) == size-off
+	total := int(min(uint64(most), size-off))
+	end := uint64(total) == size-off
 	var pages [batch]*page
-	for len(p) > 0 {
+	for left := total; left > 0; {
 		first := off >> pageShift
-		last := min((off+uint64(len(p))-1)>>pageShift, first+batch-1)
+		last := min((off+uint64(left)-1)>>pageShift, first+batch-1)
 		for i := first; i <= last; i++ {
 			pages[i-first] = f.pages[i]
 		}
 		n.mu.RUnlock()
 		for i := first; i <= last; i++ {
 			at := int(off % pageSize)
-			part := p[:min(len(p), pageSize-at)]
-			pages[i-first].read(part, at)
-			p, off = p[len(part):], off+uint64(len(part))
+			part := min(left, pageSize-at)
+			each(pages[i-first], at, part)
+			left, off = left-part, off+uint64(part)
 		}
 		n.mu.RLock()
 	}
@@ -175,13 +186,14 @@ func (pg *page) write(fs *FS, f *file, p []byte, at int) error {
 		}
 		f.used.Add(int64(more))
 		if len(p) == size { // all of it: nothing needs to be cleared first
-			pg.data = append([]byte(nil), p...)
+			pg.replace(append([]byte(nil), p...))
 			return nil
 		}
 		data := make([]byte, size)
 		copy(data, pg.data)
-		pg.data = data
+		pg.replace(data)
 	}
+	pg.own(len(p) == len(pg.data))
 	copy(pg.data[at:], p)
 	return nil
 }
@@ -194,7 +206,7 @@ func (f *file) cut(fs *FS, size uint64) {
 		switch at := int(size % pageSize); {
 		case i < keep:
 		case i == keep && at > 0:
-			clear(pg.data[min(at, len(pg.data)):])
+			pg.cut(at)
 		default:
 			freed += len(pg.data)
 			delete(f.pages, i)
