@@ -58,6 +58,8 @@ func start(t *testing.T, args ...string) *process {
 	go func() {
 		defer close(p.done)
 		p.status = run(ctx, args, nil, &p.out, &p.errOut)
+		p.out.end(p.errOut.String())
+		p.errOut.end("")
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -80,6 +82,19 @@ type output struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
 	waiting []chan struct{} // for more of it
+	ended   bool            // there is no more
+	why     string          // is all that the command has told of that
+}
+
+// end says that there is no more, so that nobody waits for it.
+func (o *output) end(why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended, o.why = true, why
+	for _, c := range o.waiting {
+		close(c)
+	}
+	o.waiting = nil
 }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -106,6 +121,10 @@ func (o *output) wait(t *testing.T, text string) {
 		if strings.Contains(o.b.String(), text) {
 			o.mu.Unlock()
 			return
+		}
+		if o.ended {
+			o.mu.Unlock()
+			t.Fatalf("the command has ended, and never wrote %q: %s", text, o.why)
 		}
 		more := make(chan struct{})
 		o.waiting = append(o.waiting, more)

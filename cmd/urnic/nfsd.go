@@ -19,6 +19,8 @@ import (
 
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/vfs"
+	"urnic/ulp/oncrpc"
+	"urnic/ulp/oncrpc/rpcbind"
 )
 
 // nfsdOptions are the flags of urnic nfsd.
@@ -38,6 +40,7 @@ type nfsdOptions struct {
 	registerRpcbind  bool
 	json             bool
 
+	binder  oncrpc.Dial // reaches this host's rpcbind
 	allowed []netip.Prefix
 	squashs nfsd.Squash
 	trees   []nfsdTree
@@ -47,7 +50,7 @@ type nfsdOptions struct {
 type nfsdTree struct{ path, dir string }
 
 func newNFSDCommand() *cobra.Command {
-	var o nfsdOptions
+	o := nfsdOptions{binder: rpcbind.Here()}
 	cmd := &cobra.Command{
 		Use:   "nfsd [DIR]",
 		Short: "Serve files by NFS, over TCP and RDMA, until interrupted",
@@ -109,7 +112,7 @@ func (o *nfsdOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.rsize, "rsize", "1M", "most `OCTETS` of one READ, with K or M")
 	f.StringVar(&o.wsize, "wsize", "1M", "most `OCTETS` of one WRITE, with K or M")
 	f.BoolVar(&o.async, "async", false, "answer before new, changed and removed names are on the disk")
-	f.BoolVar(&o.registerRpcbind, "register-rpcbind", false, "tell this host's rpcbind of the ports")
+	f.BoolVar(&o.registerRpcbind, "register-rpcbind", false, "tell this host's rpcbind of the ports, until it ends")
 	f.BoolVar(&o.json, "json", false, "say as a JSON object where it listens")
 	o.add(f)
 	o.addCRC(f)

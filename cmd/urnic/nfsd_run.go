@@ -15,7 +15,6 @@ import (
 
 	"urnic/internal/perf"
 	"urnic/rnic"
-	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/vfs"
 	"urnic/ulp/nfs/vfs/dirfs"
@@ -38,6 +37,8 @@ type nfsServer struct {
 	responder *rpcrdma.Server
 	close     []func() error // in reverse order
 	serving   chan error
+
+	registered []rpcbind.Mapping // with rpcbind
 }
 
 // runNFSD serves until it is interrupted.
@@ -53,7 +54,7 @@ func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err
 	}
 	if o.registerRpcbind {
 		if err := s.register(ctx); err != nil {
-			return err
+			return errors.Join(err, s.unregister(context.WithoutCancel(ctx)))
 		}
 	}
 	out := &lines{w: stdout}
@@ -72,6 +73,7 @@ func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err
 	case err = <-s.serving: // a listener has failed
 		serving--
 	}
+	err = errors.Join(err, s.unregister(context.WithoutCancel(ctx)))
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), nfsdPatience)
 	defer cancel()
 	if s.responder != nil {
@@ -156,43 +158,6 @@ func (s *nfsServer) tree(t nfsdTree) (tree vfs.FS, err error) {
 	}
 	s.close = append(s.close, tree.Close)
 	return tree, nil
-}
-
-// register tells rpcbind of the ports until the server ends.
-func (s *nfsServer) register(ctx context.Context) error {
-	advise := func(err error) error {
-		return fmt.Errorf("--register-rpcbind: this host's rpcbind takes no registration: is it running, and is this root? %w", err)
-	}
-	dial := oncrpc.OverTCP(net.JoinHostPort("127.0.0.1", rpcbind.Port), oncrpc.TCPConfig{})
-	b := rpcbind.NewClient(oncrpc.NewClient(dial, oncrpc.ClientConfig{Dials: 1, Sends: 1}))
-	s.close = append(s.close, b.Close)
-	port := s.tcp.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it listens at TCP
-	for _, program := range []uint32{nfs3.Program, nfs3.MountProgram} {
-		if err := b.SetPort(ctx, rpcbind.PortMapping{Program: program, Version: 3, Protocol: rpcbind.ProtocolTCP, Port: uint32(port)}); err != nil {
-			return advise(err)
-		}
-		s.close = append(s.close, func() error {
-			limited, cancel := context.WithTimeout(context.Background(), nfsdPatience)
-			defer cancel()
-			return b.UnsetPort(limited, program, 3)
-		})
-	}
-	if s.rdma == nil {
-		return nil
-	}
-	if a, ok := s.rdma.Addr().(*net.TCPAddr); ok { // version 2 of rpcbind has no RDMA
-		addr := netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.Port))
-		m := rpcbind.Mapping{Program: nfs3.Program, Version: 3, Netid: rpcbind.RDMA, Addr: rpcbind.FormatAddr(addr)}
-		if err := b.Set(ctx, m); err != nil {
-			return advise(err)
-		}
-		s.close = append(s.close, func() error {
-			limited, cancel := context.WithTimeout(context.Background(), nfsdPatience)
-			defer cancel()
-			return b.Unset(limited, m)
-		})
-	}
-	return nil
 }
 
 // tell says where it listens, and how to mount what it serves.

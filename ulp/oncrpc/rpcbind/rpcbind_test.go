@@ -44,11 +44,6 @@ func client(addr string) *rpcbind.Client {
 	return rpcbind.NewClient(oncrpc.NewClient(oncrpc.OverTCP(addr, oncrpc.TCPConfig{}), oncrpc.ClientConfig{Dials: 1}))
 }
 
-// patient returns a client of a service that may not be there yet.
-func patient(addr string) *rpcbind.Client {
-	return rpcbind.NewClient(oncrpc.NewClient(oncrpc.OverTCP(addr, oncrpc.TCPConfig{}), oncrpc.ClientConfig{Dials: 100, BackoffMost: 200 * time.Millisecond}))
-}
-
 // exercise sets, finds and removes mappings through a service on this host, of which
 // nothing else is expected: ours, or the distribution's.
 func exercise(ctx context.Context, c *rpcbind.Client) error {
