@@ -287,6 +287,12 @@ func openFDs(t *testing.T) int {
 // Filesystems that are mounted in the tree are not entered.
 func TestMounts(t *testing.T) {
 	fs := serve(t, "/", Options{ReadOnly: true})
+	testMounts(t, fs)
+	withoutOpenat2(t, fs)
+	testMounts(t, fs)
+}
+
+func testMounts(t *testing.T, fs *linuxFS) {
 	if _, _, err := fs.Lookup(t.Context(), fs.Root(), "proc"); !errors.Is(err, vfs.ErrAccess) {
 		t.Errorf("Lookup of /proc: %v, want %v", err, vfs.ErrAccess)
 	}

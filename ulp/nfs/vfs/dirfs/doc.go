@@ -18,7 +18,9 @@
 // time from the root down, following no symbolic link and entering no other mounted
 // filesystem (openat2), and used only if it is the one that the handle means. Thus nothing
 // outside of the tree is reached. What the machine's own users move out of the tree while
-// it is served can be reached for a second more.
+// it is served can be reached for a second more. Where openat2 is missing, before Linux
+// 5.6, or forbidden, as by the rules of some containers, openat stands in for it, and the
+// mount of what it has opened is compared to that of the root.
 //
 // Some descriptors stay open, so that not each Read opens the file anew.
 //

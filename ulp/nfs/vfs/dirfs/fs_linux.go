@@ -16,7 +16,7 @@ import (
 // MaxName is how many octets a name may have.
 const MaxName = 255
 
-// linuxFS is a directory, by openat2.
+// linuxFS is a directory, by openat2 or what stands in for it.
 type linuxFS struct {
 	opt    Options
 	dev    uint64 // of the root; other devices are not entered
@@ -24,6 +24,7 @@ type linuxFS struct {
 	root   *node
 	byFH   bool // open_by_handle_at is permitted
 	procFD bool // /proc/self/fd is there
+	openAt opener
 
 	// recheck, pause and sync are the constants and the system calls, but in tests.
 	recheck time.Duration
@@ -67,11 +68,10 @@ func New(dir string, o Options) (vfs.FS, error) {
 // start learns what the root is and what the system can do.
 func (fs *linuxFS) start() error {
 	fd := fs.root.rd.fd
-	probe, err := openAt(fd, ".", unix.O_PATH, 0)
-	if err != nil {
-		return fmt.Errorf("openat2 does not work here (Linux 5.6 or later has it): %w", err)
+	var err error
+	if fs.openAt, err = newOpener(fd); err != nil {
+		return err
 	}
-	_ = unix.Close(probe)
 	var f found
 	if err := f.statAt(fd, ""); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (fs *linuxFS) start() error {
 	fs.root.handle = fs.handle(&f)
 	fs.known[fs.root.ino] = fs.root
 	if f.fh.Size() > 0 && f.fhType != 0 {
-		if probe, err = unix.OpenByHandleAt(fd, f.fh, unix.O_PATH|unix.O_CLOEXEC); err == nil {
+		if probe, err := unix.OpenByHandleAt(fd, f.fh, unix.O_PATH|unix.O_CLOEXEC); err == nil {
 			fs.byFH = true
 			_ = unix.Close(probe)
 		}
@@ -165,22 +165,6 @@ func syncFD(fd int, data bool) error {
 		}
 		return unix.Fsync(fd)
 	})
-}
-
-// resolveFlags is what all opening has in common: one component, below where it begins.
-const resolveFlags = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
-
-// openAt opens a name in a directory. It follows no link and enters no mount.
-func openAt(dir int, name string, flags, mode uint64) (int, error) {
-	how := unix.OpenHow{
-		Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_LARGEFILE,
-		Mode:    mode,
-		Resolve: resolveFlags,
-	}
-	if flags&unix.O_PATH != 0 {
-		how.Flags &^= unix.O_LARGEFILE // openat2 refuses what means nothing
-	}
-	return again(func() (int, error) { return unix.Openat2(dir, name, &how) })
 }
 
 // again repeats what a signal has interrupted, or a rename has disturbed.

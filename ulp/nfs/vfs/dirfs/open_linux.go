@@ -276,16 +276,16 @@ func (fs *linuxFS) keep(n *node, d *desc, k kind) {
 	}
 }
 
-// openFD is openAt that, when descriptors run out, closes those that are only kept.
+// openFD is the tree's opener that, when descriptors run out, closes those that are only kept.
 func (fs *linuxFS) openFD(dir int, name string, flags, mode uint64) (int, error) {
-	fd, err := openAt(dir, name, flags, mode)
+	fd, err := fs.openAt(dir, name, flags, mode)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		fs.mu.Lock()
 		for n := fs.open.oldest(); n != nil; n = fs.open.oldest() {
 			fs.closeDescs(n)
 		}
 		fs.mu.Unlock()
-		fd, err = openAt(dir, name, flags, mode)
+		fd, err = fs.openAt(dir, name, flags, mode)
 	}
 	return fd, err
 }
