@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,14 @@ type nfsdProcess struct {
 // startNFSD serves in the background.
 func startNFSD(t *testing.T, args ...string) *nfsdProcess {
 	t.Helper()
-	p := start(t, append([]string{"nfsd", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0", "--json"}, args...)...)
+	return startNFSDAt(t, "127.0.0.1", args...)
+}
+
+// startNFSDAt is startNFSD at another address.
+func startNFSDAt(t *testing.T, host string, args ...string) *nfsdProcess {
+	t.Helper()
+	address := net.JoinHostPort(host, "0")
+	p := start(t, append([]string{"nfsd", "--tcp", address, "--rdma", address, "--json"}, args...)...)
 	p.out.wait(t, "\n")
 	s := &nfsdProcess{process: p}
 	if err := json.Unmarshal([]byte(p.out.String()), s); err != nil {
@@ -112,6 +120,45 @@ func TestNFSListsExports(t *testing.T) {
 	}
 	if out := ok(t, "nfs", "ls", "--json", s.urls("/")["tcp"]); out != "{\"export\":\"/a\"}\n{\"export\":\"/dir\"}\n" {
 		t.Errorf("%q", out)
+	}
+}
+
+// Addresses of IPv6 do as well, in URLs and in what the server says.
+func TestNFSOverIPv6(t *testing.T) {
+	if !slices.Contains(loopbacks(t), "::1") {
+		t.Skip("this machine has no IPv6")
+	}
+	s := startNFSDAt(t, "::1", "--memory", "--squash", "none")
+	defer s.stop(t)
+	for transport, url := range s.urls("/memory/file") {
+		if !strings.Contains(url, "://[::1]:") {
+			t.Errorf("the server is at %s", url)
+		}
+		status, _, errOut := urnic(t, strings.NewReader(transport), "nfs", "put", "-", url)
+		if status != 0 || errOut != "" {
+			t.Fatalf("put %s: status %d, %s", url, status, errOut)
+		}
+		if out := ok(t, "nfs", "ls", url); out != "file\n" {
+			t.Errorf("ls %s: %q", url, out)
+		}
+		if out := ok(t, "nfs", "cat", url); out != transport {
+			t.Errorf("cat %s: %q", url, out)
+		}
+	}
+	for _, args := range [][]string{{s.TCP, "nfs", "3"}, {s.TCP, "mountd", "3"}, {s.RDMA, "nfs", "3", "--rdma"}} {
+		if out := ok(t, append([]string{"rpc", "call"}, args...)...); !strings.Contains(out, "at [::1]:") {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+	p := start(t, "nfsd", "--memory", "--tcp", "[::1]:0", "--rdma", "[::1]:0")
+	p.out.wait(t, "listening at ")
+	p.interrupt()
+	p.end(t)
+	// mount.nfs(8) wants to be told of the family: "tcp" and "rdma" are those of IPv4.
+	for _, want := range []string{"proto=tcp6,port=", "proto=rdma6,port=", "mountproto=tcp6,", " [::1]:/memory /mnt"} {
+		if !strings.Contains(p.out.String(), want) {
+			t.Errorf("no %q in\n%s", want, p.out.String())
+		}
 	}
 }
 

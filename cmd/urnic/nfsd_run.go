@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -184,6 +185,10 @@ func (s *nfsServer) tell(out *lines) {
 	}
 	_, port, _ := net.SplitHostPort(tcp)
 	host := hostOf(tcp)
+	six := "" // proto=tcp means IPv4 to mount.nfs(8)
+	if strings.HasPrefix(host, "[") {
+		six = "6"
+	}
 	for _, t := range s.o.trees {
 		what := t.dir
 		if what == "" {
@@ -193,10 +198,10 @@ func (s *nfsServer) tell(out *lines) {
 	}
 	example := paths[0]
 	out.print("mount on Linux, as root, with one of:")
-	out.print(fmt.Sprintf("  mount -t nfs -o vers=3,nolock,proto=tcp,port=%s,mountproto=tcp,mountport=%[1]s %s:%s /mnt", port, host, example))
+	out.print(fmt.Sprintf("  mount -t nfs -o vers=3,nolock,proto=tcp%s,port=%s,mountproto=tcp%[1]s,mountport=%[2]s %s:%s /mnt", six, port, host, example))
 	if rdma != "" {
 		_, rport, _ := net.SplitHostPort(rdma)
-		out.print(fmt.Sprintf("  mount -t nfs -o vers=3,nolock,proto=rdma,port=%s,mountproto=tcp,mountport=%s %s:%s /mnt", rport, port, host, example))
+		out.print(fmt.Sprintf("  mount -t nfs -o vers=3,nolock,proto=rdma%s,port=%s,mountproto=tcp%[1]s,mountport=%[3]s %s:%s /mnt", six, rport, port, host, example))
 	}
 	if rdma != "" {
 		out.print(fmt.Sprintf("listening at %s (TCP) and %s (RDMA)", tcp, rdma))

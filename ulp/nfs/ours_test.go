@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -37,12 +39,18 @@ type server struct {
 // serve serves a tree as /export until the test ends.
 func serve(t testing.TB, open func() vfs.FS) *server {
 	t.Helper()
-	s := &server{t: t, open: open, tcp: "127.0.0.1:0"}
+	return serveAt(t, "127.0.0.1:0", open)
+}
+
+// serveAt is serve at another address.
+func serveAt(t testing.TB, address string, open func() vfs.FS) *server {
+	t.Helper()
+	s := &server{t: t, open: open, tcp: address}
 	var err error
 	if s.device, err = rnic.Open(rnic.Config{Name: "server"}); err != nil {
 		t.Fatal(err)
 	}
-	if s.listener, err = s.device.Listen(t.Context(), "127.0.0.1:0"); err != nil {
+	if s.listener, err = s.device.Listen(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}
 	s.rdma = s.listener.Addr().String()
@@ -172,6 +180,35 @@ func TestOurs(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// And over IPv6, with a server that falls silent and comes back.
+func TestOursOverIPv6(t *testing.T) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		// Where an address of IPv6 is, there is IPv6, and no excuse.
+		if addrs, e := net.InterfaceAddrs(); e != nil || slices.ContainsFunc(addrs, func(a net.Addr) bool { return strings.Contains(a.String(), ":") }) {
+			t.Fatalf("%v, %v", err, e)
+		}
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, transport := range []nfs.Transport{nfs.TCP, nfs.RDMA} {
+		t.Run(string(transport), func(t *testing.T) {
+			s := serveAt(t, "[::1]:0", inMemory(t))
+			device := openDevice(t)
+			nfstest.Run(t, nfstest.Mount{
+				Dial: func(ctx context.Context) (*nfs.Client, error) {
+					return nfs.Dial(ctx, s.url(transport), s.config(device))
+				},
+				Restart:  s.restart,
+				FileSize: 1 << 20,
+				Names:    20,
+			})
+		})
 	}
 }
 
