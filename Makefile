@@ -12,6 +12,7 @@ PREFIX  ?= /usr/local
 CC      ?= cc
 CFLAGS  ?= -O2 -g
 MUTANTSFLAGS ?=
+LINTTAGS := interop,dropin
 TIMES ?= 20
 DROPIN ?= ./cmd/liburnic ./internal/dropintest
 
@@ -77,11 +78,11 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 .PHONY: lint
 lint: ## format, vet, lint, and check go.mod and what is generated
 	@diff=$$($(TOOL) golangci-lint fmt --diff) && test -z "$$diff" || { echo "$$diff"; echo "not formatted: golangci-lint fmt"; exit 1; }
-	$(GO) vet ./...
+	$(GO) vet -tags $(LINTTAGS) ./...
 	$(GO) -C internal/tools vet ./...
-	$(TOOL) golangci-lint run
+	$(TOOL) golangci-lint run --build-tags $(LINTTAGS)
 	$(GO) -C internal/tools tool golangci-lint run
-	$(GO) fix -diff ./...
+	$(GO) fix -tags $(LINTTAGS) -diff ./...
 	$(GO) -C internal/tools fix -diff ./...
 	$(GO) mod tidy -diff
 	$(GO) -C internal/tools mod tidy -diff

@@ -65,8 +65,7 @@ func again() (status int, err error) {
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
 	}
 	err = cmd.Run()
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		return ended.ExitCode(), nil
 	}
 	if err != nil {

@@ -70,7 +70,7 @@ func (n *network) start(t *testing.T, line []string, env ...string) *program {
 // that is nobody else's business.
 func directory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "urnic-dropin-")
+	dir, err := os.MkdirTemp("", "urnic-dropin-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +88,7 @@ func directory(t *testing.T) string {
 func (p *program) wait(statuses ...int) string {
 	p.t.Helper()
 	p.ends()
-	var ended *exec.ExitError
-	if errors.As(p.err, &ended) {
+	if ended, ok := errors.AsType[*exec.ExitError](p.err); ok {
 		for _, s := range statuses {
 			if ended.ExitCode() == s {
 				return p.output()
@@ -128,7 +127,7 @@ func (p *program) where() string {
 
 // interrupt sends a signal, and waits until the program has ended because of it, or
 // by itself.
-func (p *program) interrupt(s syscall.Signal) string {
+func (p *program) interrupt(s syscall.Signal) {
 	p.t.Helper()
 	_ = p.cmd.Process.Signal(s) // it may have ended
 	select {
@@ -136,7 +135,6 @@ func (p *program) interrupt(s syscall.Signal) string {
 	case <-time.After(patience):
 		p.t.Fatalf("%s does not end when told so by %v:\n%s\n%s", p.name, s, p.output(), p.where())
 	}
-	return p.output()
 }
 
 // listens waits until a port is listened to. It fails if the program ends before.

@@ -155,8 +155,8 @@ func TestDebiansToolsOnUrnicAsServersOfSIW(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			tellOfBugs(t)
 			if p.serverFirst {
-				theGuest.set(t, "peer_to_peer", "1")
-				defer theGuest.set(t, "peer_to_peer", "0")
+				theGuest.peerToPeer(t, true)
+				defer theGuest.peerToPeer(t, false)
 			}
 			port, err := freePort()
 			if err != nil {

@@ -323,10 +323,14 @@ func listening(port int) string {
 	return fmt.Sprintf("for i in $(seq 600); do ss -Hltn 'sport = :%d' | grep -q . && exit 0; sleep 0.1; done; exit 1", port)
 }
 
-// set sets a parameter of siw.
-func (g *guest) set(t *testing.T, parameter, value string) {
+// peerToPeer sets that parameter of siw.
+func (g *guest) peerToPeer(t *testing.T, on bool) {
 	t.Helper()
-	g.run(t, fmt.Sprintf("echo %s >/sys/module/siw/parameters/%s", value, parameter))
+	value := 0
+	if on {
+		value = 1
+	}
+	g.run(t, fmt.Sprintf("echo %d >/sys/module/siw/parameters/peer_to_peer", value))
 }
 
 // urnic runs the urnic program and returns its output. The end of ctx interrupts

@@ -238,7 +238,7 @@ func TestKernelNFSServerAnswers(t *testing.T) {
 // (RFC 8166 §4.2).
 func TestKernelNFSServerAnswersOverRDMA(t *testing.T) {
 	s := startNFS(t, theGuest)
-	u := newULP(t, newDevice(t, rnic.Config{}))
+	u := newULP(t, newDevice(t))
 	buf := make([]byte, 1024)
 	mr := u.register(buf, rnic.LocalWrite)
 	if err := u.qp.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, len(buf))}}); err != nil {

@@ -31,6 +31,12 @@ type nfsd struct {
 // test ends.
 func startNFSD(t *testing.T, args ...string) *nfsd {
 	t.Helper()
+	return startNFSDAt(t, "127.0.0.1", args...)
+}
+
+// startNFSDAt is startNFSD on another address.
+func startNFSDAt(t *testing.T, host string, args ...string) *nfsd {
+	t.Helper()
 	s := &nfsd{}
 	for _, p := range []*int{&s.rdma, &s.tcp} {
 		var err error
@@ -40,7 +46,7 @@ func startNFSD(t *testing.T, args ...string) *nfsd {
 	}
 	s.args = append([]string{
 		"nfsd", "--squash", "none", "--crc", "off", // see TestOurNFSClientAtKernelServer
-		"--rdma", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.rdma)), "--tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.tcp)),
+		"--rdma", net.JoinHostPort(host, strconv.Itoa(s.rdma)), "--tcp", net.JoinHostPort(host, strconv.Itoa(s.tcp)),
 	}, args...)
 	s.start(t)
 	t.Cleanup(s.kill)
@@ -100,6 +106,25 @@ func TestKernelNFSClientAtOurServerInMemory(t *testing.T) {
 	m := theGuest.mountNFS(t, target)
 	m.workload(t, "-s", "1", "-n", "1", "-e", "50", "-t", "2", "-w", "2", "-p", "files,direct,tree,dirs,rename,links")
 	m.unmount(t)
+}
+
+// Over IPv6 too, by either transport.
+func TestKernelNFSClientAtOurServerOverIPv6(t *testing.T) {
+	s := startNFSDAt(t, "::1", "--memory")
+	rdma := s.target("/memory")
+	rdma.ipv6 = true
+	tcp := rdma
+	tcp.tcp, tcp.port = true, s.tcp
+	for xprt, target := range map[string]nfsTarget{"rdma": rdma, "tcp": tcp} {
+		t.Run(xprt, func(t *testing.T) {
+			m := theGuest.mountNFS(t, target)
+			m.workload(t, "-s", "1", "-n", "1", "-e", "50", "-t", "2", "-w", "2", "-p", "files,tree,rename")
+			if stats := m.stats(t); !strings.Contains(stats, "xprt:\t"+xprt+" ") || !strings.Contains(stats, "proto="+xprt+"6") {
+				t.Errorf("the mount does not use %s over IPv6:\n%s", xprt, stats)
+			}
+			m.unmount(t)
+		})
+	}
 }
 
 // The server is killed under load and started again: a hard mount goes on, and nothing is

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,14 +123,13 @@ func (u *ulp) next() rnic.WC {
 }
 
 // do posts a request that must succeed.
-func (u *ulp) do(wr rnic.SendWR) rnic.WC {
+func (u *ulp) do(wr rnic.SendWR) {
 	u.t.Helper()
 	u.post(wr)
 	wc := u.next()
 	if err := wc.Err(); err != nil {
 		u.t.Fatal(err)
 	}
-	return wc
 }
 
 // event waits for an asynchronous event of one of the types.
@@ -141,12 +141,9 @@ func (u *ulp) event(types ...rnic.EventType) rnic.Event {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	for _, typ := range types {
-		if e.Type == typ {
-			return e
-		}
+	if !slices.Contains(types, e.Type) {
+		u.t.Fatalf("event %v; want one of %v", e, types)
 	}
-	u.t.Fatalf("event %v; want one of %v", e, types)
 	return e
 }
 
@@ -169,7 +166,7 @@ func settled(cfg mpa.Config) *mpa.Config {
 // returns what it offers.
 func atSIW(t *testing.T, options string, cfg mpa.Config) (*ulp, [numRegions]region, *process) {
 	t.Helper()
-	u := newULP(t, newDevice(t, rnic.Config{}))
+	u := newULP(t, newDevice(t))
 	p := theGuest.start(t, fmt.Sprintf("peerops server -a 10.0.2.15 -p %d %s", portOps, options))
 	p.expect("listening")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -239,7 +236,7 @@ func TestOperationsOfOursAtSIW(t *testing.T) {
 // given, and returns our end, with regions as peerops' server has them.
 func serve(t *testing.T, options string, recvs, size int) (*ulp, *regions, *process) {
 	t.Helper()
-	u := newULP(t, newDevice(t, rnic.Config{}))
+	u := newULP(t, newDevice(t))
 	r := u.offer()
 	mr := u.register(make([]byte, recvs*size+1), rnic.LocalWrite)
 	for i := range recvs {

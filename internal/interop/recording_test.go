@@ -90,14 +90,13 @@ func wantWellFormed(t *testing.T, file string) {
 }
 
 // newDevice opens a device of this process that records.
-func newDevice(t *testing.T, cfg rnic.Config) *rnic.Device {
+func newDevice(t *testing.T) *rnic.Device {
 	t.Helper()
 	f, err := os.Create(recording(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Record = f
-	d, err := rnic.Open(cfg)
+	d, err := rnic.Open(rnic.Config{Record: f})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func TestSIWRejectsWithPrivateData(t *testing.T) {
-	u := newULP(t, newDevice(t, rnic.Config{}))
+	u := newULP(t, newDevice(t))
 	p := theGuest.start(t, fmt.Sprintf("peerops server -a 10.0.2.15 -p %d -j -d 6e6f207468616e6b73", portOps))
 	p.expect("listening")
 	err := u.qp.Connect(t.Context(), theGuest.address(portOps), rnic.ConnParam{PrivateData: []byte("please")})
@@ -37,7 +37,7 @@ func TestSIWRejectsWithPrivateData(t *testing.T) {
 }
 
 func TestWeRejectSIWWithPrivateData(t *testing.T) {
-	dev := newDevice(t, rnic.Config{})
+	dev := newDevice(t)
 	l, err := dev.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestWeRejectSIWWithPrivateData(t *testing.T) {
 }
 
 func TestNobodyListensAtSIW(t *testing.T) {
-	u := newULP(t, newDevice(t, rnic.Config{}))
+	u := newULP(t, newDevice(t))
 	if err := u.qp.Connect(t.Context(), theGuest.address(portTools), rnic.ConnParam{}); err == nil {
 		t.Error("a connection to a port nobody listens on was established")
 	}

@@ -32,7 +32,7 @@ const toolMessage = 16
 func TestRdmaServerOfSIWWithAClientOfOurs(t *testing.T) {
 	p := theGuest.start(t, fmt.Sprintf("rdma_server -p %d", portTools))
 	theGuest.listens(t, portTools)
-	u := newULP(t, newDevice(t, rnic.Config{}))
+	u := newULP(t, newDevice(t))
 	buf := make([]byte, toolMessage)
 	mr := u.register(buf, rnic.LocalWrite)
 	if err := u.qp.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, toolMessage)}}); err != nil {
@@ -53,7 +53,7 @@ func TestRdmaServerOfSIWWithAClientOfOurs(t *testing.T) {
 }
 
 func TestRdmaClientOfSIWWithAServerOfOurs(t *testing.T) {
-	u := newULP(t, newDevice(t, rnic.Config{}))
+	u := newULP(t, newDevice(t))
 	mr := u.register(make([]byte, toolMessage), rnic.LocalWrite)
 	if err := u.qp.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, toolMessage)}}); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func (u *ulp) postReceives() {
 func TestUcmatoseOfSIWWithClientsOfOurs(t *testing.T) {
 	p := theGuest.start(t, fmt.Sprintf("ucmatose %s -p %d", ucmatoseLoad, portTools))
 	theGuest.listens(t, portTools)
-	dev := newDevice(t, rnic.Config{})
+	dev := newDevice(t)
 	var us []*ulp
 	for range ucmatoseConnections {
 		u := newULP(t, dev)
@@ -156,9 +156,9 @@ func TestUcmatoseOfSIWWithClientsOfOurs(t *testing.T) {
 // ucmatose's server speaks first. As MPA Responder it may do so only in the
 // peer-to-peer model, which siw asks for if told.
 func TestUcmatoseOfSIWWithAServerOfOurs(t *testing.T) {
-	theGuest.set(t, "peer_to_peer", "1")
-	defer theGuest.set(t, "peer_to_peer", "0")
-	dev := newDevice(t, rnic.Config{})
+	theGuest.peerToPeer(t, true)
+	defer theGuest.peerToPeer(t, false)
+	dev := newDevice(t)
 	l, err := dev.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

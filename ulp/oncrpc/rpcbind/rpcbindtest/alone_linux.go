@@ -74,7 +74,7 @@ func settle(t *testing.T) {
 	must(unix.Mount(users, "/etc/passwd", "", unix.MS_BIND, ""))
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	must(err)
-	defer unix.Close(fd)
+	defer func() { must(unix.Close(fd)) }()
 	lo, err := unix.NewIfreq("lo")
 	must(err)
 	lo.SetUint16(unix.IFF_UP)
