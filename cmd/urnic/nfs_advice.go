@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"syscall"
 
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfs3"
+	"urnic/ulp/oncrpc"
 )
 
 // adviseNFS says what to do about a server that could not be reached, or lets nothing be
@@ -22,6 +24,12 @@ func adviseNFS(err error, t nfs.Target) error {
 		return fmt.Errorf("%w: the server's exports say which hosts may mount it; many want a privileged port, which only root has", err)
 	case errors.Is(err, nfs3.MountErrNoEnt):
 		return fmt.Errorf("%w: give a path that it exports", err)
+	case hungUp(err):
+		other := "that for TCP, which is 2049 unless it was told another, and that of MOUNT as ?mountport=PORT"
+		if _, lost := errors.AsType[*oncrpc.LostError](err); !lost && t.Transport == nfs.RDMA {
+			other = "that for RDMA, which is 20049 unless it was told another"
+		}
+		return fmt.Errorf("%s hangs up on us, as at the port of another transport: give %s: %w", t.Host, other, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: start the server first, such as `urnic nfsd`, or give its ports: %s://HOST:PORT/PATH?mountport=PORT", err, scheme(t))
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
@@ -30,6 +38,12 @@ func adviseNFS(err error, t nfs.Target) error {
 		return fmt.Errorf("no answer from %s: check address and ports: %w", t.Host, err)
 	}
 	return err
+}
+
+// hungUp reports whether an error says that whoever listens has ended the connection, in
+// place of an answer.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 func scheme(t nfs.Target) string {

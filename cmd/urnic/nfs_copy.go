@@ -107,6 +107,9 @@ directory. What was put is on the server's stable storage.` + nfsCopyLong,
 		Args: urls(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.copy(cmd, args[1], func(c *copier, name string) error {
+				if err := c.checkSlash(args[0], args[1], name); err != nil {
+					return err
+				}
 				if args[0] == "-" {
 					return c.putStream(cmd.InOrStdin(), "standard input", name, 0o666, 0)
 				}

@@ -8,8 +8,28 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"urnic/ulp/nfs/nfs3"
 )
+
+// checkSlash refuses an address that ends like a directory's, but names none into which a
+// file could be put.
+func (c *copier) checkSlash(local, address, name string) error {
+	address, _, _ = strings.Cut(address, "?")
+	if info, err := os.Stat(local); !strings.HasSuffix(address, "/") || err == nil && info.IsDir() {
+		return nil
+	}
+	at, err := c.s.Stat(c.ctx, name)
+	if err == nil && !at.IsDir() {
+		err = nfs3.ErrNotDir
+	}
+	if err != nil {
+		return fmt.Errorf("%s names no directory of the server: leave the / at its end out to call the file that: %w", address, err)
+	}
+	return nil
+}
 
 // put copies a local file to what a path names.
 func (c *copier) put(local, name string) error {

@@ -325,6 +325,9 @@ func TestNFSErrorsAreAdvice(t *testing.T) {
 	s := startNFSD(t, "--memory", "--squash", "none")
 	defer s.stop(t)
 	memory := s.urls("/memory")["tcp"]
+	_, port, _ := net.SplitHostPort(s.TCP)
+	_, rport, _ := net.SplitHostPort(s.RDMA)
+	const self = "nfs_test.go"
 	dir := t.TempDir()
 	for _, tc := range []struct {
 		args []string
@@ -341,6 +344,13 @@ func TestNFSErrorsAreAdvice(t *testing.T) {
 		{[]string{"nfs", "get", memory, dir}, "copy it with -R"},
 		{[]string{"nfs", "put", dir, memory}, "copy it with -R"},
 		{[]string{"nfs", "put", dir + "/none", memory}, "no such file"},
+		{[]string{"nfs", "put", self, memory + "/none/"}, "/none/ names no directory of the server"},
+		{[]string{"nfs", "put", "-", memory + "/none/"}, "/none/ names no directory of the server"},
+		{[]string{"nfs", "ls", "nfs://" + s.RDMA + "/memory"}, "give that for TCP"},
+		{[]string{"nfs", "ls", "nfs+rdma://" + s.RDMA + "/memory?mountport=" + rport}, "give that for TCP"},
+		{[]string{"nfs", "ls", "nfs+rdma://" + s.TCP + "/memory?mountport=" + port}, "give that for RDMA"},
+		{[]string{"rpc", "call", s.RDMA, "nfs", "3"}, "is that a port of the other transport"},
+		{[]string{"rpc", "call", s.TCP, "nfs", "3", "--rdma"}, "is that a port of the other transport"},
 		{[]string{"nfs", "ls", memory, "--trace"}, "give nfs+rdma://"},
 		{[]string{"nfs", "ls", memory, "--uid", "-7"}, "numbers from 0 on"},
 		{[]string{"nfs", "cat", memory, "--rsize", "7"}, "--rsize 7: give octets, 512 to 16M"},

@@ -179,6 +179,8 @@ func adviseRPC(err error, address string, timeout time.Duration) error {
 		return fmt.Errorf("nobody listens at %s (%w): start the server, or give the port where it listens", address, syscall.ECONNREFUSED)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer from %s within %v: check address and port, or wait longer with --timeout: %w", address, timeout, err)
+	case hungUp(err):
+		return fmt.Errorf("%s hangs up on us: is that a port of the other transport, so that --rdma is to be given or left out? %w", address, err)
 	}
 	return fmt.Errorf("%s: %w", address, err)
 }
