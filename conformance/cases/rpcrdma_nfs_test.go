@@ -1,0 +1,97 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"urnic/conformance"
+	"urnic/conformance/profile"
+	"urnic/internal/leakcheck"
+	"urnic/rnic"
+	"urnic/ulp/nfs"
+	"urnic/ulp/nfs/nfsd"
+	"urnic/ulp/nfs/vfs/memfs"
+	"urnic/ulp/oncrpc"
+)
+
+// serveMount has a server of ours serve an export over TCP until the test ends, and returns
+// the port.
+func serveMount(t *testing.T) string {
+	t.Helper()
+	tree := memfs.New(memfs.Options{})
+	files, err := nfsd.New(nfsd.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := oncrpc.NewServer(oncrpc.ServerConfig{})
+	if err := errors.Join(files.AddExport(nfsd.Export{Path: "/tree", FS: tree, Squash: nfsd.SquashNone}), files.Register(calls)); err != nil {
+		t.Fatal(err)
+	}
+	l := listen(t)
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		if err := errors.Join(calls.Close(), tree.Close()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+	wg.Go(func() { _ = calls.ServeTCP(context.Background(), l) }) // until Close
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// Our NFS client, which mounts again and again, breaks none of the rules for clients that
+// its first calls show: the tester has no file system, and ends the mount with its first
+// reply. The rest is seen of the transport alone, by TestOurRPCClientPasses.
+func TestOurNFSClientPasses(t *testing.T) {
+	leakcheck.Check(t)
+	mount := serveMount(t)
+	l := listen(t)
+	dev, err := rnic.Open(rnic.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Go(func() {
+		cfg := nfs.Config{Device: dev, Retry: oncrpc.ClientConfig{Backoff: time.Millisecond, BackoffMost: 10 * time.Millisecond}}
+		for ctx.Err() == nil {
+			c, err := nfs.Dial(ctx, "nfs+rdma://"+l.Addr().String()+"/tree?mountport="+mount, cfg)
+			if err == nil {
+				_ = c.Close() // it was never asked for anything
+			}
+		}
+	})
+	const answer = 3 * time.Second // some cases wait that long for a call that is not to come
+	r := conformance.Runner{
+		Groups: All(), Profile: profile.NewRPCRDMA("", l, answer, profile.Export{}),
+		Options: conformance.Options{Strict: true, Timeout: answer, Quiet: quiet},
+	}
+	report, err := r.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, res := range report.Results {
+		switch res.Verdict {
+		case conformance.Fail:
+			t.Errorf("%s: %s", res.Case, res.Reason)
+		case conformance.Inconclusive: // a busy machine
+			t.Logf("%s: %s", res.Case, res.Reason)
+		default:
+		}
+	}
+	if n := report.Totals; n.Pass <= n.Inconclusive {
+		t.Errorf("the client is hardly seen: %+v", n)
+	}
+}
