@@ -100,7 +100,8 @@ func newNFSPutCommand() *cobra.Command {
 		Use:   "put LOCAL URL",
 		Short: "Copy files to a server",
 		Long: `Put copies LOCAL, or standard input if that is -, to what URL names: into it, if that is a
-directory. What was put is on the server's stable storage.` + nfsCopyLong,
+directory. What was put is on the server's stable storage. What has come of a file stays
+there if the rest can't follow, or is interrupted.` + nfsCopyLong,
 		Example: `  urnic nfs put file nfs://192.0.2.7/export
   urnic nfs put -R dir nfs+rdma://192.0.2.7/export/dir
   tar c dir | urnic nfs put - nfs+rdma://192.0.2.7/export/dir.tar`,
