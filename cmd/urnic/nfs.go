@@ -67,7 +67,7 @@ func (o *nfsOptions) addNFS(f *pflag.FlagSet) {
 func (o *nfsOptions) addSizes(f *pflag.FlagSet) {
 	f.StringVar(&o.rsize, "rsize", "1M", "most `OCTETS` of one READ, with K or M")
 	f.StringVar(&o.wsize, "wsize", "1M", "most `OCTETS` of one WRITE, with K or M")
-	f.IntVar(&o.depth, "depth", 8, "`CALLS` under way at a time")
+	f.IntVar(&o.depth, "depth", 4, "`CALLS` under way at a time")
 }
 
 // How long commands try to reach a server that is lost.

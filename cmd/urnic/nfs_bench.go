@@ -27,12 +27,13 @@ type nfsBenchOptions struct {
 	tests, sizes, depths, callers, short, fileSize string
 	sync                                           bool
 	cpuProfile                                     string
+	local                                          bool
 }
 
 func newNFSBenchCommand() *cobra.Command {
 	var o nfsBenchOptions
 	cmd := &cobra.Command{
-		Use:   "bench URL",
+		Use:   "bench URL | --local",
 		Short: "Measure how fast a server is",
 		Long: `Bench measures in a directory of a server, where it makes a file and removes it.
 
@@ -42,6 +43,10 @@ octets, --depth of them under way; a write has its COMMIT counted in), random (r
 What was moved is compared with what it should be, outside of the time that counts; of the
 reads at random, one in 64 is.
 
+With --local it measures a server in this process, with a tree in memory: over RDMA and over
+TCP, and beside that what RDMA does with nothing above it: RDMA Writes of --size octets, and
+a Send with its answer. Ratios are made for each round; it takes a median of them.
+
 With --json it prints one JSON object:
 
 {"url","file_size","results":[{
@@ -49,13 +54,32 @@ With --json it prints one JSON object:
    "calls_per_second","bytes_per_second",        medians of the rounds
    "latency_ns":{"p50","p99","p99_9","max"},     of all rounds
    "samples"}],                                  of each round: bytes a second, or calls
+ "error"}
+
+and with --local, all figures of each round:
+
+{"file_size","crc","results":[{"test","size","depth","callers",
+   "rdma","tcp","raw":{"bytes_per_second","calls_per_second","p50_ns"},
+   "ratio_to_tcp","ratio_to_raw"}],
  "error"}`,
 		Example: `  urnic nfs bench nfs+rdma://192.0.2.7/export
-  urnic nfs bench nfs://192.0.2.7/export --test read,random --size 64K,1M --callers 1,16 --json`,
-		Args: urls(1, 1),
+  urnic nfs bench nfs://192.0.2.7/export --test read,random --size 64K,1M --callers 1,16 --json
+  urnic nfs bench --local --rounds 9`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.local && len(args) > 0:
+				return errors.New("give a URL or --local, not both")
+			case o.local:
+				return nil
+			}
+			return urls(1, 1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
+			}
+			if o.local {
+				return o.runLocal(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return o.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -63,13 +87,14 @@ With --json it prints one JSON object:
 	f := cmd.Flags()
 	f.StringVar(&o.tests, "test", "write,read,random,null", "`TESTS`, with commas between them")
 	f.StringVar(&o.sizes, "size", "1M", "`OCTETS` of one READ or WRITE, with K or M; a list")
-	f.StringVar(&o.depths, "depth", "8", "`CALLS` of a transfer under way; a list")
+	f.StringVar(&o.depths, "depth", "4", "`CALLS` of a transfer under way; a list")
 	f.StringVar(&o.callers, "callers", "1,16", "`CALLERS` at a time, of random and null; a list")
 	f.StringVar(&o.short, "short", "4K", "`OCTETS` of a read at random")
 	f.StringVar(&o.fileSize, "file-size", "64M", "`OCTETS` of the file, with K, M or G")
 	f.DurationVar(&o.Duration, "duration", time.Second, "how long a round takes")
 	f.IntVar(&o.Rounds, "rounds", 1, "`ROUNDS`, of which the median counts")
 	f.BoolVar(&o.sync, "sync", false, "have each WRITE on stable storage before it is answered")
+	f.BoolVar(&o.local, "local", false, "measure a server in this process, beside TCP and RDMA itself")
 	f.BoolVar(&o.json, "json", false, "write the result as one JSON object")
 	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write what takes processor time in this process to this `FILE`, for go tool pprof")
 	o.addNFS(f)
@@ -80,6 +105,9 @@ With --json it prints one JSON object:
 func (o *nfsBenchOptions) check() (err error) {
 	if err := o.checkOutput(false); err != nil {
 		return err
+	}
+	if o.local && (o.pcap != "" || o.trace || o.sync) {
+		return errors.New("--pcap, --trace and --sync are for a server at a URL: leave --local out")
 	}
 	for word := range strings.SplitSeq(o.tests, ",") {
 		t := nfsbench.Test(strings.TrimSpace(word))
@@ -124,16 +152,40 @@ func (o *nfsBenchOptions) check() (err error) {
 }
 
 // run measures, and prints what comes of it.
-func (o *nfsBenchOptions) run(ctx context.Context, address string, stdout, stderr io.Writer) (err error) {
-	s, name, err := o.dial(ctx, address, stdout, stderr)
+func (o *nfsBenchOptions) run(ctx context.Context, address string, stdout, stderr io.Writer) error {
+	stop, err := startProfile(o.cpuProfile)
 	if err != nil {
 		return err
+	}
+	results, err := o.measure(ctx, address, stdout, stderr)
+	err = errors.Join(err, stop())
+	if o.json {
+		report := struct {
+			URL      string            `json:"url"`
+			FileSize int64             `json:"file_size"`
+			Results  []nfsbench.Result `json:"results"`
+			Error    string            `json:"error,omitempty"`
+		}{address, o.FileSize, results, text(err)}
+		out := stdout
+		if o.pcap == "-" {
+			out = stderr
+		}
+		err = errors.Join(err, json.NewEncoder(out).Encode(report))
+	}
+	return err
+}
+
+// measure measures, and shows what there is of it unless it is to be JSON.
+func (o *nfsBenchOptions) measure(ctx context.Context, address string, stdout, stderr io.Writer) (results []nfsbench.Result, err error) {
+	s, name, err := o.dial(ctx, address, stdout, stderr)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	o.Dir = path.Join("/", name)
 	cfg, err := o.client()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.dev != nil {
 		cfg.Device = s.dev.Device
@@ -164,21 +216,7 @@ func (o *nfsBenchOptions) run(ctx context.Context, address string, stdout, stder
 			table.Row(r)
 		}
 	}
-	stop, err := startProfile(o.cpuProfile)
-	if err != nil {
-		return err
-	}
-	results, err := nfsbench.Run(ctx, o.Options)
-	err = errors.Join(err, stop())
+	results, err = nfsbench.Run(ctx, o.Options)
 	bar.end()
-	if o.json {
-		report := struct {
-			URL      string            `json:"url"`
-			FileSize int64             `json:"file_size"`
-			Results  []nfsbench.Result `json:"results"`
-			Error    string            `json:"error,omitempty"`
-		}{address, o.FileSize, results, text(err)}
-		err = errors.Join(err, json.NewEncoder(out).Encode(report))
-	}
-	return err
+	return results, err
 }

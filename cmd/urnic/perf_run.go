@@ -16,7 +16,14 @@ import (
 )
 
 // runPerfLocal measures between two devices in this process.
-func runPerfLocal(ctx context.Context, o *perfOptions, stdout, stderr io.Writer) (err error) {
+func runPerfLocal(ctx context.Context, o *perfOptions, stdout, stderr io.Writer) error {
+	return withPerfServer(ctx, o, func(address string) error {
+		return measurePerf(ctx, o, address, stdout, stderr)
+	})
+}
+
+// withPerfServer calls do with the address of a server in this process.
+func withPerfServer(ctx context.Context, o *perfOptions, do func(address string) error) (err error) {
 	server, err := rnic.Open(rnic.Config{Name: "server"})
 	if err != nil {
 		return err
@@ -35,7 +42,7 @@ func runPerfLocal(ctx context.Context, o *perfOptions, stdout, stderr io.Writer)
 		err = errors.Join(err, <-done)
 	}()
 	o.BothSides = true
-	return measurePerf(ctx, o, l.Addr().String(), stdout, stderr)
+	return do(l.Addr().String())
 }
 
 // runPerfClient measures against a server.

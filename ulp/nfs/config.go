@@ -29,7 +29,7 @@ type Config struct {
 	ReadSize, WriteSize int
 
 	// Depth is how many calls of one long transfer are under way at a time; 0 stands for
-	// 8.
+	// 4.
 	Depth int
 
 	// Hold is how many octets the client keeps, for all files together, that the server
@@ -60,7 +60,7 @@ type Config struct {
 
 const (
 	defaultSize  = 1 << 20
-	defaultDepth = 8
+	defaultDepth = 4
 	defaultHold  = 64 << 20
 	minSize      = 512 // of what a server may lower sizes to
 )

@@ -76,7 +76,7 @@ type Latency struct {
 func Run(ctx context.Context, o Options) (results []Result, err error) {
 	o.Rounds = max(1, o.Rounds)
 	b := &bench{Options: o, name: fmt.Sprintf("%s/.urnic-bench-%016x", o.Dir, rand.Uint64())}
-	c, err := o.Dial(ctx, 1<<20, 8)
+	c, err := o.Dial(ctx, 1<<20, 4)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (b *bench) measure(ctx context.Context, r Result) (err error) {
 	}
 	size, depth := r.Size, r.Depth
 	if size == 0 {
-		size, depth = 1<<20, 8
+		size, depth = 1<<20, 4
 	}
 	c, err := b.Dial(ctx, size, depth)
 	if err != nil {
