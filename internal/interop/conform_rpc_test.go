@@ -24,8 +24,8 @@ func TestConformanceOfKernelRPC(t *testing.T) {
 		file: pageOfKernelRPC, target: "Linux RPC-over-RDMA on siw",
 		page: readPage(t, pageOfKernelRPC), failed: map[string]conformance.Result{},
 	}
-	g := bootFor(t, "rpc")
-	s := &nfsServer{g}
+	g := bootFor(t, "conform-rpc")
+	s := &nfsServer{g: g}
 	s.start(t) // it can't be stopped after that: the guest goes as a whole
 	t.Run("server", func(t *testing.T) {
 		export := profile.Export{Path: "/export/rw", Mount: s.mount()}

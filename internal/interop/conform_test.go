@@ -54,7 +54,7 @@ func (f *findings) runAll(t *testing.T) {
 	}
 	t.Run("raw", func(t *testing.T) {
 		t.Parallel()
-		g := bootFor(t, "raw")
+		g := bootFor(t, "conform-raw")
 		startRping(t, g)
 		f.run(t, cases.All(), profile.NewRaw(g.address(portRping), nil, patienceWithSIW), true, nil)
 	})
@@ -79,7 +79,7 @@ func halves(groups []conformance.Group) (h [2][]conformance.Group) {
 func (f *findings) runRping(t *testing.T, half int, groups []conformance.Group) {
 	t.Run(fmt.Sprintf("rping responder %d", half), func(t *testing.T) {
 		t.Parallel()
-		g := bootFor(t, fmt.Sprintf("responder%d", half))
+		g := bootFor(t, fmt.Sprintf("conform-responder%d", half))
 		startRping(t, g)
 		f.run(t, groups, profile.NewRping(g.address(portRping), nil, patienceWithSIW), false, func(context.Context) error {
 			if err := errors.Join(g.down(), g.up()); err != nil {
@@ -96,7 +96,7 @@ func (f *findings) runRping(t *testing.T, half int, groups []conformance.Group) 
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { l.Close() })
-		g := bootFor(t, fmt.Sprintf("initiator%d", half))
+		g := bootFor(t, fmt.Sprintf("conform-initiator%d", half))
 		loop := fmt.Sprintf("while :; do rping -c -a %s -p %d -C 1; sleep 0.05; done", hostOfGuest, l.Addr().(*net.TCPAddr).Port)
 		g.start(t, loop)
 		f.run(t, groups, profile.NewRping("", l.(*net.TCPListener), patienceWithSIW), true, func(context.Context) error {
@@ -109,10 +109,11 @@ func (f *findings) runRping(t *testing.T, half int, groups []conformance.Group) 
 	})
 }
 
-// bootFor boots a guest for the test: some cases leave siw's connection manager dead.
-func bootFor(t *testing.T, name string) *guest {
+// bootFor boots a guest for the test, with arguments of up: some leave siw's connection manager
+// dead, some kill it.
+func bootFor(t *testing.T, name string, args ...string) *guest {
 	t.Helper()
-	g, err := boot("conform-"+name, nil)
+	g, err := boot(name, nil, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

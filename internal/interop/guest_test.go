@@ -79,20 +79,20 @@ func withGuest(run func() int) (status int, err error) {
 	return run(), nil
 }
 
-// boot boots a guest with siw parameters. Somebody else may take a port between its
-// choice and the guest's start: then others are chosen.
-func boot(name string, params []string) (g *guest, err error) {
+// boot boots a guest with siw parameters, and arguments of up. Somebody else may take a port
+// between its choice and the guest's start: then others are chosen.
+func boot(name string, params []string, args ...string) (g *guest, err error) {
 	for range 3 {
-		if g, err = bootOnce(name, params); err == nil {
+		if g, err = bootOnce(name, params, args); err == nil {
 			return g, nil
 		}
 	}
 	return nil, err
 }
 
-func bootOnce(name string, params []string) (*guest, error) {
+func bootOnce(name string, params, args []string) (*guest, error) {
 	g := &guest{name: fmt.Sprintf("%s-%d", name, os.Getpid()), ports: map[int]int{}}
-	g.args = []string{"-n", g.name}
+	g.args = append([]string{"-n", g.name}, args...)
 	for _, f := range []struct {
 		flag string
 		port int
@@ -126,8 +126,12 @@ func (g *guest) up() error {
 	return nil
 }
 
-func (g *guest) down() error {
-	if out, err := exec.Command(lab("down"), "-n", g.name).CombinedOutput(); err != nil {
+// down ends the guest, and kill does so with all that it has in memory.
+func (g *guest) down() error { return g.end() }
+func (g *guest) kill() error { return g.end("-k") }
+
+func (g *guest) end(args ...string) error {
+	if out, err := exec.Command(lab("down"), append(args, "-n", g.name)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("ending the guest: %w: %s", err, out)
 	}
 	return nil

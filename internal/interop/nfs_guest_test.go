@@ -4,6 +4,7 @@ package interop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -47,25 +48,44 @@ const (
 // An nfsServer is the kernel's NFS server in a guest: NFSv3 over RDMA and TCP, MOUNTv3 and
 // rpcbind over TCP.
 type nfsServer struct {
-	g *guest
+	g       *guest
+	options []string // of nfs-server.sh start
 }
 
-// startNFS starts the server with its exports empty. It is stopped with the test.
-func startNFS(t *testing.T, g *guest) *nfsServer {
+// startNFS starts the server with its exports empty, and with options of nfs-server.sh start.
+// It is stopped with the test.
+func startNFS(t *testing.T, g *guest, options ...string) *nfsServer {
 	t.Helper()
+	s := &nfsServer{g, options}
 	g.tellOnFailure(t)
 	t.Cleanup(func() {
 		if out, err := g.try(t, "nfs-server.sh stop"); err != nil {
 			t.Errorf("stopping the kernel's NFS server: %v\n%s", err, out)
 		}
 	})
-	g.run(t, "nfs-server.sh start")
-	return &nfsServer{g}
+	s.start(t)
+	return s
 }
 
 // kill ends the server and all its connections; files remain. start has it go on.
 func (s *nfsServer) kill(t *testing.T)  { t.Helper(); s.g.run(t, "nfs-server.sh stop -k") }
-func (s *nfsServer) start(t *testing.T) { t.Helper(); s.g.run(t, "nfs-server.sh start") }
+func (s *nfsServer) start(t *testing.T) { t.Helper(); s.g.run(t, s.command()) }
+
+func (s *nfsServer) command() string {
+	return strings.Join(append([]string{"nfs-server.sh start"}, s.options...), " ")
+}
+
+// crash kills the server with its whole machine, and starts both again. What remains is what
+// is on the disk, which boot and startNFS were given for that.
+func (s *nfsServer) crash() error {
+	if err := errors.Join(s.g.kill(), s.g.up()); err != nil {
+		return err
+	}
+	if out, err := s.g.tryFor(patience, s.command()); err != nil {
+		return fmt.Errorf("%s: %w: %s", s.command(), err, out)
+	}
+	return nil
+}
 
 // Where to reach it. A connection to rdma has to be made with settled: siw may overlook
 // a call that follows the MPA Reply too closely.

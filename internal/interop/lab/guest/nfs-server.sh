@@ -1,6 +1,6 @@
 #!/bin/bash
 # Run in a guest: the kernel's NFS server, of NFSv3 and MOUNTv3 alone.
-#   nfs-server.sh start [-t THREADS] [-m MIB]
+#   nfs-server.sh start [-t THREADS] [-m MIB] [-d DISK]
 #                               returns when it answers
 #   nfs-server.sh stop [-k]     kills every connection and forgets the exports; without -k
 #                               the files are gone as well
@@ -10,6 +10,8 @@
 # read only; no squashing of root in either. /export/ro has the file "readme".
 #   -t THREADS   of nfsd (8)
 #   -m MIB       the room in /export/rw (500)
+#   -d DISK      what /export/rw is in place of a tmpfs: an ext4, which is made if the disk is
+#                blank; stop leaves its files
 set -euo pipefail
 
 die() { echo "nfs-server.sh: $*" >&2; exit 1; }
@@ -23,11 +25,12 @@ export_tmpfs() {
 }
 
 start() {
-    local threads=8 mib=500 o
-    while getopts t:m: o; do
+    local threads=8 mib=500 disk='' o
+    while getopts t:m:d: o; do
         case $o in
         t) threads=$OPTARG ;;
         m) mib=$OPTARG ;;
+        d) disk=$OPTARG ;;
         *) exit 2 ;;
         esac
     done
@@ -35,6 +38,11 @@ start() {
     mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
     # rpc.mountd looks up the names of its clients.
     grep -q '^10.0.2.2 ' /etc/hosts || echo '10.0.2.2 host' >>/etc/hosts
+    if [ -n "$disk" ]; then
+        mkdir -p /export/rw
+        blkid -p "$disk" >/dev/null || mkfs.ext4 -q "$disk"
+        mountpoint -q /export/rw || mount "$disk" /export/rw
+    fi
     {
         export_tmpfs rw rw "${mib}m" 1
         export_tmpfs ro ro 8m 2
