@@ -161,9 +161,9 @@ func TestOurServerIsKilledUnderLoad(t *testing.T) {
 }
 
 // Our client at the kernel's server: the workload that it does with ours. The server is killed
-// under it by killing its machine, which has the files on a disk. nfsd alone does not always
-// end under load: a thread of it that waits for an RDMA Read, which siw never completes once
-// its connection is closed, keeps it from that.
+// under it by killing its machine, which has the files on a disk. nfsd alone has been seen not to
+// end: a thread of it that waits for an RDMA Read or a Send, which siw may never complete once
+// the connection has ended, keeps it from that.
 func TestOurNFSClientAtKernelServer(t *testing.T) {
 	disk := filepath.Join(t.TempDir(), "disk")
 	if err := errors.Join(os.WriteFile(disk, nil, 0o600), os.Truncate(disk, 1<<30)); err != nil {
