@@ -152,7 +152,7 @@ func (in *incoming) pull(ctx context.Context) error {
 		in.wrs[i].ID = id // the one that fails says so
 	}
 	in.wrs[n-1].Flags = 0
-	e.send(in.r.several(), in.wrs...)
+	e.send(in.r.underWay(), in.wrs...)
 	clear(in.wrs)
 	in.wrs, in.sges = in.wrs[:0], in.sges[:0]
 	defer e.expect().Stop()

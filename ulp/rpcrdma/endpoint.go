@@ -264,7 +264,10 @@ func (e *endpoint) completion(wc *rnic.WC) {
 // broken ends the connection, of which a request has failed.
 func (e *endpoint) broken(wc *rnic.WC) {
 	if wc.Status == rnic.StatusRemoteTermination && e.serve != nil && wc.ID&recvID == 0 && wc.ID != 0 {
-		if in, ok := e.told(wc.ID).(*incoming); ok {
+		e.mu.Lock()
+		in, ok := e.ops[wc.ID-1].(*incoming) // which finish gives back
+		e.mu.Unlock()
+		if ok {
 			e.serve.blame(in)
 		}
 	}
@@ -291,8 +294,8 @@ func (e *endpoint) finish() {
 	}
 	close(e.done)
 	e.users.Wait()
-	for _, c := range e.ops { // of replies that will not be sent to their end
-		if in, ok := c.(*incoming); ok && in.sending {
+	for i := range e.ops { // of replies that will not be sent to their end
+		if in, ok := e.told(uint64(i + 1)).(*incoming); ok && in.sending {
 			in.completed(&rnic.WC{Op: rnic.OpSend})
 		}
 	}

@@ -17,6 +17,7 @@ type poster struct {
 
 	mu      sync.Mutex
 	posting bool // somebody posts, and looks again before stopping
+	waiting bool // somebody is about to post, and lets others come before
 	next    batch
 	last    batch // its memory is used again
 }
@@ -26,9 +27,11 @@ type poster struct {
 type batch struct {
 	wrs    []rnic.SendWR
 	inline []byte
+	calls  int // of post
 }
 
 func (b *batch) add(wrs []rnic.SendWR) {
+	b.calls++
 	for i := range wrs {
 		wr := wrs[i]
 		if wr.Flags&rnic.FlagInline != 0 {
@@ -41,30 +44,42 @@ func (b *batch) add(wrs []rnic.SendWR) {
 }
 
 // post posts work requests in the order in which it is called. Who posts already does so
-// for those who come meanwhile. If others are likely to come, as they have calls under way
-// too, those of them who can run do that first. It returns an error of what it has posted
-// itself: the others hear of it when the connection ends.
-func (p *poster) post(others bool, wrs ...rnic.SendWR) error {
+// for those who come meanwhile. If others have calls under way too, as many as it says with
+// this one, those of them who can run come first, until there is half of them together:
+// with all of them, either side of the connection would wait while the other one works. It
+// returns an error of what it has posted itself: the others hear of it when the connection
+// ends.
+func (p *poster) post(others int, wrs ...rnic.SendWR) error {
 	p.mu.Lock()
 	p.next.add(wrs)
 	if p.posting {
 		p.mu.Unlock()
 		return nil
 	}
-	p.posting = true
-	if others {
+	if p.next.calls < others/2 {
+		if p.waiting {
+			p.mu.Unlock()
+			return nil
+		}
+		p.waiting = true
 		p.mu.Unlock()
 		runtime.Gosched()
 		p.mu.Lock()
+		if !p.waiting || p.posting { // somebody else has posted, or does
+			p.mu.Unlock()
+			return nil
+		}
 	}
+	p.posting = true
 	for {
 		b := p.next
+		p.waiting = false
 		p.next, p.last = p.last, batch{}
 		p.mu.Unlock()
 		err := p.postAll(b.wrs...)
 		clear(b.wrs)
 		p.mu.Lock()
-		p.last = batch{b.wrs[:0], b.inline[:0]}
+		p.last = batch{wrs: b.wrs[:0], inline: b.inline[:0]}
 		if p.posting = err == nil && len(p.next.wrs) > 0; !p.posting {
 			p.mu.Unlock()
 			return err
@@ -74,7 +89,7 @@ func (p *poster) post(others bool, wrs ...rnic.SendWR) error {
 
 // send posts work requests, with those of others who send at the same time. What can't be
 // posted ends the connection (RFC 8166 §4.5.4).
-func (e *endpoint) send(others bool, wrs ...rnic.SendWR) {
+func (e *endpoint) send(others int, wrs ...rnic.SendWR) {
 	if err := e.out.post(others, wrs...); err != nil {
 		if errors.Is(err, rnic.ErrQueueFull) {
 			err = ErrFull

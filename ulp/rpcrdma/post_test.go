@@ -41,7 +41,7 @@ func TestPostsTogether(t *testing.T) {
 	var first sync.WaitGroup
 	memory := []byte("one")
 	first.Go(func() {
-		if err := p.post(false, inlineOf(memory)); err != nil {
+		if err := p.post(1, inlineOf(memory)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -55,7 +55,7 @@ func TestPostsTogether(t *testing.T) {
 	}
 	for _, s := range []string{"two", "three", "four"} {
 		memory := []byte(s)
-		if err := p.post(true, inlineOf(memory), inlineOf([]byte("and"))); err != nil {
+		if err := p.post(100, inlineOf(memory), inlineOf([]byte("and"))); err != nil {
 			t.Error(err)
 		}
 		copy(memory, strings.Repeat("x", len(memory)))
@@ -72,7 +72,7 @@ func TestPostsTogether(t *testing.T) {
 	// What is posted next takes the memory that is there.
 	var next sync.WaitGroup
 	next.Go(func() {
-		if err := p.post(false, inlineOf([]byte("five"))); err != nil {
+		if err := p.post(1, inlineOf([]byte("five"))); err != nil {
 			t.Error(err)
 		}
 	})
@@ -89,11 +89,36 @@ func TestPostFails(t *testing.T) {
 	p := poster{postAll: to.postAll}
 	broken := errors.New("broken")
 	to.may <- broken
-	if err := p.post(true, inlineOf([]byte("one"))); !errors.Is(err, broken) {
+	if err := p.post(2, inlineOf([]byte("one"))); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	to.may <- nil
-	if err := p.post(true, inlineOf([]byte("two"))); err != nil {
+	if err := p.post(2, inlineOf([]byte("two"))); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who has gathered half of those who have calls under way posts them, though somebody else
+// was to; the others are posted by who was.
+func TestPostsHalfAtOnce(t *testing.T) {
+	to := &posting{may: make(chan error, 2)}
+	to.may <- nil
+	to.may <- nil
+	p := poster{postAll: to.postAll, waiting: true} // somebody is about to
+	for i := range 5 {
+		if err := p.post(8, inlineOf([]byte{byte('a' + i)})); err != nil {
+			t.Error(err)
+		}
+		if i == 4 {
+			break
+		}
+		p.mu.Lock()
+		if want := i < 3; p.waiting != want {
+			t.Errorf("after %d, somebody is about to post: %v", i+1, p.waiting)
+		}
+		p.mu.Unlock()
+	}
+	if got, want := fmt.Sprint(to.posted), "[[a b c d] [e]]"; got != want {
+		t.Errorf("posted %s, want %s", got, want)
 	}
 }

@@ -40,7 +40,7 @@ func (in *incoming) answer() {
 		wr.Op = rnic.OpSendInvalidate
 	}
 	if len(in.wrs) == 0 { // nothing of the call is sent but the message
-		e.send(in.r.several(), wr)
+		e.send(in.r.underWay(), wr)
 		in.recycle()
 		return
 	}
@@ -58,8 +58,12 @@ func (in *incoming) answer() {
 	in.sending = true
 	wr.ID, wr.Flags = e.op(in), wr.Flags&^rnic.FlagUnsignaled
 	in.wrs = append(in.wrs, wr)
-	in.patience = e.expect()
-	e.send(in.r.several(), in.wrs...)
+	if in.patience == nil {
+		in.patience = e.expect()
+	} else {
+		in.patience.Reset(e.cfg.StallTimeout)
+	}
+	e.send(in.r.underWay(), in.wrs...)
 }
 
 // abandon forgets a call whose reply can't be sent any more, as the connection ends. Its

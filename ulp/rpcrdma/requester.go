@@ -160,7 +160,7 @@ func (q *requester) post(ctx context.Context, c *call, r *oncrpc.Request) (place
 	default:
 		q.pending[c.xid], q.live[c] = c, struct{}{}
 	}
-	others := len(q.live) > 1
+	others := len(q.live)
 	q.mu.Unlock()
 	if err != nil {
 		q.e.sq.give(places)
@@ -216,7 +216,7 @@ func (q *requester) invalidate(c *call) bool {
 	}
 	last := &wrs[len(wrs)-1]
 	last.ID, last.Flags = q.e.op(c), 0
-	q.e.send(false, wrs...) // if it fails, the connection ends, and the call with it
+	q.e.send(1, wrs...) // if it fails, the connection ends, and the call with it
 	return true
 }
 

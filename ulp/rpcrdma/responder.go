@@ -281,7 +281,7 @@ func (in *incoming) refuse(err error) {
 	e.log.Debug("a call is refused", "peer", e.remote, "error", err)
 	in.out = Header{XID: bad.XID, Version: bad.Version, Credits: granted, Proc: Error, Err: bad.Code, Low: Version, High: Version}
 	in.scratch = in.out.Append(in.scratch[:0])
-	e.send(false, e.message(in.scratch, nil))
+	e.send(1, e.message(in.scratch, nil))
 	in.recycle()
 }
 
@@ -341,11 +341,11 @@ func (in *incoming) checkCall(stream []byte) error {
 	return nil
 }
 
-// several reports whether other calls are being carried out.
-func (r *responder) several() bool {
+// underWay returns how many calls are being carried out.
+func (r *responder) underWay() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.busy > 1
+	return r.busy
 }
 
 // lost ends what waits, as the connection has ended.
