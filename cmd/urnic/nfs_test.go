@@ -267,6 +267,33 @@ func TestNFSBench(t *testing.T) {
 	s.stop(t)
 }
 
+// A server in the same process is measured beside RDMA itself, in each round.
+func TestNFSBenchLocal(t *testing.T) {
+	args := []string{"nfs", "bench", "--local", "--duration", "10ms", "--file-size", "1M", "--size", "64K", "--callers", "1,2", "--rounds", "2"}
+	out := ok(t, args...)
+	for _, want := range []string{"write", "read", "random", "null", "RDMA Write MB/s", "to TCP", "Send and answer µs"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	var report nfsLocalReport
+	if out = ok(t, append(args, "--json", "--crc", "off")...); json.Unmarshal([]byte(out), &report) != nil {
+		t.Fatal(out)
+	}
+	if report.CRC || report.FileSize != 1<<20 || len(report.Results) != 6 {
+		t.Errorf("%+v", report)
+	}
+	for _, r := range report.Results {
+		raw := r.Depth > 0 || r.Test == nfsbench.Null && r.Callers == 1
+		if len(r.RDMA.Calls) != 2 || len(r.TCP.Calls) != 2 || r.ToTCP <= 0 || raw != (r.Raw != nil) || raw != (r.ToRaw > 0) {
+			t.Errorf("%+v", r)
+		}
+		if want := medianOf([]float64{r.RDMA.Calls[0] / r.TCP.Calls[0], r.RDMA.Calls[1] / r.TCP.Calls[1]}); r.ToTCP != want {
+			t.Errorf("%s: %v times TCP; want %v", r.Test, r.ToTCP, want)
+		}
+	}
+}
+
 // The exports say who may mount them.
 func TestNFSDAllows(t *testing.T) {
 	s := startNFSD(t, "--memory", "--allow", "192.0.2.0/24", "--allow", "2001:db8::1")
@@ -356,6 +383,10 @@ func TestNFSErrorsAreAdvice(t *testing.T) {
 		{[]string{"nfs", "cat", memory, "--rsize", "7"}, "--rsize 7: give octets, 512 to 16M"},
 		{[]string{"nfs", "cat", memory, "--depth", "-1"}, "--depth -1"},
 		{[]string{"nfs", "cat", memory, "--pcap", "-"}, "record into a file"},
+		{[]string{"nfs", "bench"}, "--local"},
+		{[]string{"nfs", "bench", memory, "--local"}, "a URL or --local"},
+		{[]string{"nfs", "bench", "--local", "--sync"}, "leave --local out"},
+		{[]string{"nfs", "bench", "--local", "--crc", "x"}, "--crc x"},
 		{[]string{"nfs", "bench", memory, "--test", "x"}, "say write, read, random or null"},
 		{[]string{"nfs", "bench", memory, "--size", "1"}, "--size 1"},
 		{[]string{"nfs", "bench", memory, "--depth", "0"}, "--depth 0"},

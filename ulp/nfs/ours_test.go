@@ -136,18 +136,13 @@ func openDevice(t testing.TB) *rnic.Device {
 }
 
 // A kept is a tree that outlives who serves it.
-type kept struct{ vfs.FS }
+type kept struct{ *memfs.FS }
 
 func (kept) Close() error { return nil }
 
-// A keptMemory is the same, and lends its data.
-type keptMemory struct{ *memfs.FS }
-
-func (keptMemory) Close() error { return nil }
-
 // inMemory returns a tree in memory.
 func inMemory(testing.TB) func() vfs.FS {
-	tree := keptMemory{memfs.New(memfs.Options{Mode: 0o777})}
+	tree := kept{memfs.New(memfs.Options{Mode: 0o777})}
 	return func() vfs.FS { return tree }
 }
 

@@ -64,6 +64,7 @@ func (p *poster) post(others int, wrs ...rnic.SendWR) error {
 		p.waiting = true
 		p.mu.Unlock()
 		runtime.Gosched()
+		runtime.Gosched() // those too whom the first have woken
 		p.mu.Lock()
 		if !p.waiting || p.posting { // somebody else has posted, or does
 			p.mu.Unlock()
