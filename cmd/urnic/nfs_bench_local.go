@@ -78,7 +78,7 @@ func (o *nfsBenchOptions) runLocal(ctx context.Context, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	report := &nfsLocalReport{FileSize: o.FileSize}
+	report := &nfsLocalReport{FileSize: o.FileSize, CRC: o.crc != "off"} // both sides are ours
 	bar := newProgress(stderr, int64(o.Rounds), progressbar.OptionSetDescription("bench, rounds"))
 	for range o.Rounds {
 		if err = o.localRound(ctx, report, at.TCP, at.RDMA); err != nil {
@@ -116,7 +116,7 @@ func (o *nfsBenchOptions) localRound(ctx context.Context, report *nfsLocalReport
 		}
 	}
 	for _, r := range report.Results {
-		raw, err := o.raw(ctx, report, r)
+		raw, err := o.raw(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (o *nfsBenchOptions) bench(ctx context.Context, url string) (results []nfsb
 }
 
 // raw measures what RDMA itself does that a test may be compared with.
-func (o *nfsBenchOptions) raw(ctx context.Context, report *nfsLocalReport, r *nfsLocalResult) (*nfsLocalFigures, error) {
+func (o *nfsBenchOptions) raw(ctx context.Context, r *nfsLocalResult) (*nfsLocalFigures, error) {
 	p := perfOptions{Options: perf.Options{Duration: o.Duration, Rounds: 1, NoCRC: o.crc == "off"}}
 	switch {
 	case r.Test == nfsbench.Write || r.Test == nfsbench.Read:
@@ -153,7 +153,6 @@ func (o *nfsBenchOptions) raw(ctx context.Context, report *nfsLocalReport, r *nf
 	if err != nil {
 		return nil, err
 	}
-	report.CRC = got.CRC
 	f := &nfsLocalFigures{}
 	for _, one := range got.Results {
 		if p.Test == perf.TestLatency {
