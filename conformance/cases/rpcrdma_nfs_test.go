@@ -18,16 +18,16 @@ import (
 	"urnic/ulp/oncrpc"
 )
 
-// serveMount has a server of ours serve an export over TCP until the test ends, and returns
-// the port.
-func serveMount(t *testing.T) string {
+// serveMount has a server of ours export /tree over TCP until the test ends. It returns the
+// server's calls, and its address.
+func serveMount(t *testing.T) (calls *oncrpc.Server, address string) {
 	t.Helper()
 	tree := memfs.New(memfs.Options{})
 	files, err := nfsd.New(nfsd.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls := oncrpc.NewServer(oncrpc.ServerConfig{})
+	calls = oncrpc.NewServer(oncrpc.ServerConfig{})
 	if err := errors.Join(files.AddExport(nfsd.Export{Path: "/tree", FS: tree, Squash: nfsd.SquashNone}), files.Register(calls)); err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +40,7 @@ func serveMount(t *testing.T) string {
 		wg.Wait()
 	})
 	wg.Go(func() { _ = calls.ServeTCP(context.Background(), l) }) // until Close
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return calls, l.Addr().String()
 }
 
 // Our NFS client, which mounts again and again, breaks none of the rules for clients that
@@ -49,7 +48,8 @@ func serveMount(t *testing.T) string {
 // reply. The rest is seen of the transport alone, by TestOurRPCClientPasses.
 func TestOurNFSClientPasses(t *testing.T) {
 	leakcheck.Check(t)
-	mount := serveMount(t)
+	_, address := serveMount(t)
+	_, mount, _ := net.SplitHostPort(address)
 	l := listen(t)
 	dev, err := rnic.Open(rnic.Config{})
 	if err != nil {

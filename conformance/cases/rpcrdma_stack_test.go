@@ -12,8 +12,6 @@ import (
 	"urnic/conformance/profile"
 	"urnic/internal/leakcheck"
 	"urnic/rnic"
-	"urnic/ulp/nfs/nfsd"
-	"urnic/ulp/nfs/vfs/memfs"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/rpcrdma"
 )
@@ -56,29 +54,8 @@ func TestOurRPCServerPasses(t *testing.T) {
 // So does our NFS server on it, whose file handle comes by MOUNT, over TCP.
 func TestOurNFSServerPasses(t *testing.T) {
 	leakcheck.Check(t)
-	tree := memfs.New(memfs.Options{})
-	defer tree.Close()
-	files, err := nfsd.New(nfsd.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := files.AddExport(nfsd.Export{Path: "/tree", FS: tree, Squash: nfsd.SquashNone}); err != nil {
-		t.Fatal(err)
-	}
-	calls := oncrpc.NewServer(oncrpc.ServerConfig{})
-	if err := files.Register(calls); err != nil {
-		t.Fatal(err)
-	}
-	mount := listen(t)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer func() {
-		if err := calls.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	wg.Go(func() { _ = calls.ServeTCP(context.Background(), mount) }) // until Close
-	export := profile.Export{Path: "/tree", Mount: mount.Addr().String()}
+	calls, mount := serveMount(t)
+	export := profile.Export{Path: "/tree", Mount: mount}
 	checkRPC(t, profile.NewRPCRDMA(startServer(t, calls), nil, patience, export))
 }
 
