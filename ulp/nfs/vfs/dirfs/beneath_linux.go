@@ -40,8 +40,19 @@ func openBeneath(dir int, name string, flags, mode uint64) (int, error) {
 	if flags&unix.O_PATH != 0 {
 		how.Flags &^= unix.O_LARGEFILE // openat2 refuses what means nothing
 	}
-	return again(func() (int, error) { return unix.Openat2(dir, name, &how) })
+	for tries := 1; ; tries++ {
+		fd, err := again(func() (int, error) { return unix.Openat2(dir, name, &how) })
+		// A name that is moved to another directory meanwhile looks as if it had led out of
+		// this one. The next look tells it from a mount.
+		if !errors.Is(err, unix.EXDEV) || tries == mostMoved {
+			return fd, err
+		}
+	}
 }
+
+// mostMoved is how often a name may be moved away, and another one to its place, while it is
+// opened.
+const mostMoved = 8
 
 // newChecked returns an opener by openat: of one component, which is no link, and in the
 // same mount as the root. A mount that appears meanwhile is found once it was entered; but
