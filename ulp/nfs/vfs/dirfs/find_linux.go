@@ -26,10 +26,12 @@ const (
 type walkState struct {
 	running  chan struct{} // closed when the walk ends; nil: there is none
 	wanted   map[uint64]bool
-	complete bool      // the last one has seen all, and all that is still known
-	moved    bool      // a directory was moved while it ran
-	since    time.Time // when it began
-	next     time.Time // when there may be another
+	found    map[uint64]bool // those of the wanted that it has seen, though they may be forgotten since
+	complete bool            // the last one has seen all, and all that is still known
+	moving   int             // names that are being moved now
+	moved    bool            // some were while it ran
+	since    time.Time       // when it began
+	next     time.Time       // when there may be another
 }
 
 // find looks for a file that is not where it was, or was never seen by this process.
@@ -154,6 +156,7 @@ func readlink(path string) (string, error) {
 // walkFor returns when the tree has been walked through since, and an inode number, if it
 // is in it, was seen; or at once, if that was done a moment ago.
 func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error {
+	tries := 3
 	for first := true; ; first = false {
 		fs.mu.Lock()
 		w := &fs.walk
@@ -195,7 +198,8 @@ func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error 
 				w.wanted = make(map[uint64]bool)
 			}
 			w.wanted[ino] = true
-			w.running, w.moved, w.complete, w.since = make(chan struct{}), false, true, now
+			w.running, w.moved, w.complete, w.since = make(chan struct{}), w.moving > 0, true, now
+			w.found = make(map[uint64]bool)
 			fs.mu.Unlock()
 		}
 		err := fs.walkAll(ctx)
@@ -204,13 +208,18 @@ func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error 
 		w.complete = w.complete && !w.moved && err == nil
 		w.next = now.Add(fs.pause * now.Sub(w.since))
 		seen := fs.known[ino] != nil
-		if err == nil && !seen && !w.moved {
+		retry := err == nil && !seen && (w.found[ino] || w.moved) && tries > 0
+		if err == nil && !seen && !w.found[ino] && !w.moved {
 			fs.gone.add(h, now.Add(believed))
 		}
 		w.wanted = nil
 		close(w.running)
 		w.running = nil
 		fs.mu.Unlock()
+		if retry { // it is there, or may be
+			tries--
+			continue
+		}
 		if err == nil && !seen {
 			err = vfs.ErrStale
 		}
@@ -256,6 +265,9 @@ func (fs *linuxFS) walkAll(ctx context.Context) error {
 func (fs *linuxFS) seen(dir *node, e *dirent, isDir bool) *node {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	if fs.walk.wanted[e.ino] {
+		fs.walk.found[e.ino] = true
+	}
 	n := fs.known[e.ino]
 	if n == nil {
 		if len(fs.known) < fs.opt.MaxKnown || fs.walk.wanted[e.ino] {
