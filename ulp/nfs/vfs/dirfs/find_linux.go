@@ -71,6 +71,7 @@ func (fs *linuxFS) find(ctx context.Context, h vfs.Handle, ino uint64) (*node, e
 		}
 		fs.mu.Lock()
 		fs.forget(n)
+		fs.walk.complete = false // what is not known may exist
 		fs.mu.Unlock()
 	}
 	return nil, vfs.ErrStale
