@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/schollz/progressbar/v3"
@@ -100,11 +99,12 @@ func (o *nfsBenchOptions) runLocal(ctx context.Context, stdout, stderr io.Writer
 
 // localRound measures all once.
 func (o *nfsBenchOptions) localRound(ctx context.Context, report *nfsLocalReport, tcp, rdma string) error {
+	_, mount, _ := net.SplitHostPort(tcp)
 	for _, t := range []struct {
 		url string
 		of  func(r *nfsLocalResult) **nfsLocalFigures
 	}{
-		{"nfs+rdma://" + rdma + "/memory?mountport=" + portOf(tcp), func(r *nfsLocalResult) **nfsLocalFigures { return &r.RDMA }},
+		{"nfs+rdma://" + rdma + "/memory?mountport=" + mount, func(r *nfsLocalResult) **nfsLocalFigures { return &r.RDMA }},
 		{"nfs://" + tcp + "/memory", func(r *nfsLocalResult) **nfsLocalFigures { return &r.TCP }},
 	} {
 		results, err := o.bench(ctx, t.url)
@@ -218,23 +218,14 @@ func medianRatio(a, b []float64) float64 {
 			ratios = append(ratios, a[i]/b[i])
 		}
 	}
-	return medianOf(ratios)
-}
-
-// medianOf returns the median, of nothing 0.
-func medianOf(samples []float64) float64 {
-	if len(samples) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(samples))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+	return nfsbench.Median(ratios)
 }
 
 // table prints the report for people.
 func (report *nfsLocalReport) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	mega := func(f *nfsLocalFigures) string { return fmt.Sprintf("%.0f", medianOf(f.Bytes)/1e6) }
-	micros := func(f *nfsLocalFigures) string { return fmt.Sprintf("%.1f", medianOf(f.Latency)/1e3) }
+	mega := func(f *nfsLocalFigures) string { return fmt.Sprintf("%.0f", nfsbench.Median(f.Bytes)/1e6) }
+	micros := func(f *nfsLocalFigures) string { return fmt.Sprintf("%.1f", nfsbench.Median(f.Latency)/1e3) }
 	var last nfsbench.Test
 	for _, r := range report.Results {
 		if r.RDMA == nil || r.TCP == nil {
@@ -258,7 +249,7 @@ func (report *nfsLocalReport) table(w io.Writer) error {
 				raw = micros(r.Raw)
 			}
 			fmt.Fprintf(t, "%s\t%d\t%d\t%.0f\t%.0f\t%.2f\t%s\t%s\t%s\t\n", r.Test, r.Size, r.Callers,
-				medianOf(r.RDMA.Calls), medianOf(r.TCP.Calls), r.ToTCP, micros(r.RDMA), micros(r.TCP), raw)
+				nfsbench.Median(r.RDMA.Calls), nfsbench.Median(r.TCP.Calls), r.ToTCP, micros(r.RDMA), micros(r.TCP), raw)
 		}
 	}
 	return t.Flush()
@@ -278,10 +269,4 @@ func perfBeside(ctx context.Context, o *perfOptions) (report *perf.Report, err e
 		return errors.Join(err, dev.Close())
 	})
 	return report, err
-}
-
-// portOf returns the port of an address.
-func portOf(address string) string {
-	_, port, _ := net.SplitHostPort(address)
-	return port
 }

@@ -288,7 +288,7 @@ func TestNFSBenchLocal(t *testing.T) {
 		if len(r.RDMA.Calls) != 2 || len(r.TCP.Calls) != 2 || r.ToTCP <= 0 || raw != (r.Raw != nil) || raw != (r.ToRaw > 0) {
 			t.Errorf("%+v", r)
 		}
-		if want := medianOf([]float64{r.RDMA.Calls[0] / r.TCP.Calls[0], r.RDMA.Calls[1] / r.TCP.Calls[1]}); r.ToTCP != want {
+		if want := nfsbench.Median([]float64{r.RDMA.Calls[0] / r.TCP.Calls[0], r.RDMA.Calls[1] / r.TCP.Calls[1]}); r.ToTCP != want {
 			t.Errorf("%s: %v times TCP; want %v", r.Test, r.ToTCP, want)
 		}
 	}

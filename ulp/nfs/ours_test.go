@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
-	"strings"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -182,9 +181,8 @@ func TestOurs(t *testing.T) {
 func TestOursOverIPv6(t *testing.T) {
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
-		// Where an address of IPv6 is, there is IPv6, and no excuse.
-		if addrs, e := net.InterfaceAddrs(); e != nil || slices.ContainsFunc(addrs, func(a net.Addr) bool { return strings.Contains(a.String(), ":") }) {
-			t.Fatalf("%v, %v", err, e)
+		if os.Getenv("CI") != "" {
+			t.Fatalf("this machine has no IPv6: %v", err)
 		}
 		t.Skipf("this machine has no IPv6: %v", err)
 	}

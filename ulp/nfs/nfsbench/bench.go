@@ -169,7 +169,7 @@ func (b *bench) measure(ctx context.Context, r Result) (err error) {
 			return err
 		}
 	}
-	median := medianOf(r.Samples)
+	median := Median(r.Samples)
 	switch {
 	case r.Depth > 0:
 		r.Bytes, r.Calls = median, median/float64(r.Size)
@@ -183,7 +183,11 @@ func (b *bench) measure(ctx context.Context, r Result) (err error) {
 	return nil
 }
 
-func medianOf(samples []float64) float64 {
+// Median returns the median of the samples of rounds; of none, 0.
+func Median(samples []float64) float64 {
+	if len(samples) == 0 {
+		return 0
+	}
 	s := slices.Sorted(slices.Values(samples))
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
