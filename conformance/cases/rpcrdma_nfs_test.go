@@ -11,7 +11,6 @@ import (
 	"urnic/conformance"
 	"urnic/conformance/profile"
 	"urnic/internal/leakcheck"
-	"urnic/rnic"
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/vfs/memfs"
@@ -51,20 +50,8 @@ func TestOurNFSClientPasses(t *testing.T) {
 	_, address := serveMount(t)
 	_, mount, _ := net.SplitHostPort(address)
 	l := listen(t)
-	dev, err := rnic.Open(rnic.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	t.Cleanup(func() {
-		cancel()
-		wg.Wait()
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	wg.Go(func() {
+	dev, beside := openDevice(t)
+	beside(func(ctx context.Context) {
 		cfg := nfs.Config{Device: dev, Retry: oncrpc.ClientConfig{Backoff: time.Millisecond, BackoffMost: 10 * time.Millisecond}}
 		for ctx.Err() == nil {
 			c, err := nfs.Dial(ctx, "nfs+rdma://"+l.Addr().String()+"/tree?mountport="+mount, cfg)

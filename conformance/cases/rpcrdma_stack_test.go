@@ -16,14 +16,10 @@ import (
 	"urnic/ulp/rpcrdma"
 )
 
-// startServer serves calls on our transport, and returns where.
-func startServer(t *testing.T, service oncrpc.Service) string {
+// openDevice opens an RNIC. What is run beside the test has a context that ends with it.
+func openDevice(t *testing.T) (dev *rnic.Device, beside func(run func(ctx context.Context))) {
 	t.Helper()
 	dev, err := rnic.Open(rnic.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := dev.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +32,18 @@ func startServer(t *testing.T, service oncrpc.Service) string {
 			t.Error(err)
 		}
 	})
-	wg.Go(func() {
+	return dev, func(run func(ctx context.Context)) { wg.Go(func() { run(ctx) }) }
+}
+
+// startServer serves calls on our transport, and returns where.
+func startServer(t *testing.T, service oncrpc.Service) string {
+	t.Helper()
+	dev, beside := openDevice(t)
+	l, err := dev.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside(func(ctx context.Context) {
 		if err := rpcrdma.Serve(ctx, l, service, rpcrdma.Config{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("the server: %v", err)
 		}
@@ -97,20 +104,8 @@ func checkRPC(t *testing.T, p conformance.Profile) {
 // again.
 func startClient(t *testing.T, address string) {
 	t.Helper()
-	dev, err := rnic.Open(rnic.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	t.Cleanup(func() {
-		cancel()
-		wg.Wait()
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	wg.Go(func() { rpcpeer.Call(ctx, dev, address) })
+	dev, beside := openDevice(t)
+	beside(func(ctx context.Context) { rpcpeer.Call(ctx, dev, address) })
 }
 
 // So it does of clients.
