@@ -173,7 +173,7 @@ func TestWhatTheFilesystemSaysIsPassedOn(t *testing.T) {
 		vfs.ErrNameTooLong: nfs3.ErrNameTooLong, vfs.ErrTooBig: nfs3.ErrFBig, vfs.ErrNoSpace: nfs3.ErrNoSpc, vfs.ErrQuota: nfs3.ErrDQuot, vfs.ErrReadOnly: nfs3.ErrROFS,
 		vfs.ErrTooManyLinks: nfs3.ErrMLink, vfs.ErrCrossDevice: nfs3.ErrXDev, vfs.ErrNotSupported: nfs3.ErrNotSupp, vfs.ErrBadCookie: nfs3.ErrBadCookie,
 		vfs.ErrIO: nfs3.ErrIO, vfs.ErrNoDevice: nfs3.ErrNXIO, vfs.ErrClosed: nfs3.ErrJukebox, context.Canceled: nfs3.ErrJukebox, context.DeadlineExceeded: nfs3.ErrJukebox,
-		strangeError{}: nfs3.ErrServerFault,
+		vfs.ErrTryLater: nfs3.ErrJukebox, strangeError{}: nfs3.ErrServerFault,
 	} {
 		fs.err = err
 		for what, st := range map[string]func() nfs3.Result{

@@ -38,6 +38,7 @@ var statuses = [...]struct {
 	{fs.ErrExist, nfs3.ErrExist},
 	{fs.ErrPermission, nfs3.ErrAcces},
 	{fs.ErrInvalid, nfs3.ErrInval},
+	{vfs.ErrTryLater, nfs3.ErrJukebox},
 	{vfs.ErrClosed, nfs3.ErrJukebox},
 	{context.Canceled, nfs3.ErrJukebox}, // the server stops: the next one will do it
 	{context.DeadlineExceeded, nfs3.ErrJukebox},

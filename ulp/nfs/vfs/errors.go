@@ -29,4 +29,5 @@ var (
 	ErrIO           = errors.New("input or output failed")
 	ErrClosed       = fmt.Errorf("the filesystem is no longer served: %w", fs.ErrClosed)
 	ErrNoDevice     = errors.New("no such device")
+	ErrTryLater     = errors.New("not now: try again later")
 )

@@ -12,7 +12,8 @@
 // the time of birth tells. So it survives renaming, and the process that gave it. Where
 // each file is, is known from the names that clients have looked up; what an earlier
 // process has handed out is found by open_by_handle_at where that is permitted (as root),
-// and by a walk through the tree otherwise.
+// and by a walk through the tree otherwise. Where clients move directories so busily that no
+// walk can tell whether a file is there, the answer is ErrTryLater.
 //
 // Whatever a handle says, a file is opened only by way of its names, one component at a
 // time from the root down, following no symbolic link and entering no other mounted

@@ -26,12 +26,44 @@ const (
 type walkState struct {
 	running  chan struct{} // closed when the walk ends; nil: there is none
 	wanted   map[uint64]bool
-	found    map[uint64]bool // those of the wanted that it has seen, though they may be forgotten since
+	found    map[uint64]bool // those of the wanted that it has seen, or that were moved meanwhile
 	complete bool            // the last one has seen all, and all that is still known
-	moving   int             // names that are being moved now
-	moved    bool            // some were while it ran
+	moved    bool            // a directory was moved while it ran
 	since    time.Time       // when it began
 	next     time.Time       // when there may be another
+
+	moving     map[uint64]int // files that are being moved now, by inode number
+	movingDirs int            // how many of them are directories
+}
+
+// move notes that a client begins to move a file: a walk may see neither where it was nor where
+// it comes to, and of a directory nothing that is in it. The caller says moved then, once
+// it has learned where the file is.
+func (fs *linuxFS) move(ino uint64, isDir bool) (moved func()) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	w := &fs.walk
+	if w.moving == nil {
+		w.moving = make(map[uint64]int)
+	}
+	w.moving[ino]++
+	if isDir {
+		w.movingDirs++
+		w.moved = true
+	}
+	if w.running != nil && w.wanted[ino] {
+		w.found[ino] = true
+	}
+	return func() {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		if w.moving[ino]--; w.moving[ino] == 0 {
+			delete(w.moving, ino)
+		}
+		if isDir {
+			w.movingDirs--
+		}
+	}
 }
 
 // find looks for a file that is not where it was, or was never seen by this process.
@@ -74,7 +106,7 @@ func (fs *linuxFS) find(ctx context.Context, h vfs.Handle, ino uint64) (*node, e
 		fs.walk.complete = false // what is not known may exist
 		fs.mu.Unlock()
 	}
-	return nil, vfs.ErrStale
+	return nil, vfs.ErrTryLater
 }
 
 // stale remembers that a handle is stale, for some time, and says so.
@@ -155,9 +187,10 @@ func readlink(path string) (string, error) {
 }
 
 // walkFor returns when the tree has been walked through since, and an inode number, if it
-// is in it, was seen; or at once, if that was done a moment ago.
+// is in it, was seen; or at once, if that was done a moment ago. It returns ErrTryLater if so
+// much is moved that it can't be said.
 func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error {
-	tries := 3
+	tries := 4
 	for first := true; ; first = false {
 		fs.mu.Lock()
 		w := &fs.walk
@@ -177,7 +210,7 @@ func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error 
 				return ctx.Err()
 			}
 			continue
-		case fs.known[ino] == nil && w.complete && now.Sub(w.since) < believed || fs.gone.has(h):
+		case fs.known[ino] == nil && w.moving[ino] == 0 && w.complete && now.Sub(w.since) < believed || fs.gone.has(h):
 			fs.mu.Unlock()
 			return vfs.ErrStale
 		case now.Before(w.next):
@@ -199,8 +232,13 @@ func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error 
 				w.wanted = make(map[uint64]bool)
 			}
 			w.wanted[ino] = true
-			w.running, w.moved, w.complete, w.since = make(chan struct{}), w.moving > 0, true, now
+			w.running, w.moved, w.complete, w.since = make(chan struct{}), w.movingDirs > 0, true, now
 			w.found = make(map[uint64]bool)
+			for ino := range w.moving {
+				if w.wanted[ino] {
+					w.found[ino] = true
+				}
+			}
 			fs.mu.Unlock()
 		}
 		err := fs.walkAll(ctx)
@@ -208,36 +246,40 @@ func (fs *linuxFS) walkFor(ctx context.Context, h vfs.Handle, ino uint64) error 
 		now := time.Now()
 		w.complete = w.complete && !w.moved && err == nil
 		w.next = now.Add(fs.pause * now.Sub(w.since))
-		seen := fs.known[ino] != nil
-		retry := err == nil && !seen && (w.found[ino] || w.moved) && tries > 0
-		if err == nil && !seen && !w.found[ino] && !w.moved {
+		switch {
+		case err != nil || fs.known[ino] != nil:
+		case w.found[ino] || w.moved: // it is there, or may be
+			err = vfs.ErrTryLater
+		default:
+			err = vfs.ErrStale
 			fs.gone.add(h, now.Add(believed))
 		}
 		w.wanted = nil
 		close(w.running)
 		w.running = nil
 		fs.mu.Unlock()
-		if retry { // it is there, or may be
-			tries--
-			continue
+		if tries--; tries == 0 || !errors.Is(err, vfs.ErrTryLater) {
+			return err
 		}
-		if err == nil && !seen {
-			err = vfs.ErrStale
-		}
-		return err
 	}
+}
+
+// A step is a directory that a walk has still to read, and where it was seen; the root was seen nowhere.
+type step struct {
+	dir *node
+	at  place
 }
 
 // walkAll notes where all files are, as far as there is room, and all that are wanted.
 func (fs *linuxFS) walkAll(ctx context.Context) error {
 	buf := make([]byte, direntBuf)
-	for left := []*node{fs.root}; len(left) > 0; {
-		dir := left[len(left)-1]
+	for left := []step{{dir: fs.root}}; len(left) > 0; {
+		s := left[len(left)-1]
 		left = left[:len(left)-1]
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		d, err := fs.try(ctx, dir, anyDesc, 0)
+		dir, d, err := fs.enterStep(ctx, s)
 		if errors.Is(err, vfs.ErrClosed) {
 			return err
 		}
@@ -247,43 +289,73 @@ func (fs *linuxFS) walkAll(ctx context.Context) error {
 		fd, err := fs.openFD(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 		d.done()
 		if err != nil {
+			fs.leave(dir)
 			continue
 		}
 		_ = eachDirent(fd, buf, func(e *dirent) bool {
-			if e.isDir(fd) {
-				left = append(left, fs.seen(dir, e, true))
-			} else {
-				fs.seen(dir, e, false)
+			at := place{dir, string(e.name)}
+			isDir := e.isDir(fd)
+			if n := fs.seen(at, e.ino, isDir); isDir {
+				left = append(left, step{n, at})
 			}
 			return true
 		})
 		_ = unix.Close(fd)
+		fs.leave(dir)
 	}
 	return nil
 }
 
-// seen notes that a walk has seen a name.
-func (fs *linuxFS) seen(dir *node, e *dirent, isDir bool) *node {
+// enterStep opens a directory that a walk has seen; leave is called after it. Its node may
+// be that of a file that had the inode number before, or may have been forgotten since.
+func (fs *linuxFS) enterStep(ctx context.Context, s step) (*node, *desc, error) {
+	d, err := fs.try(ctx, s.dir, anyDesc, 0)
+	if errors.Is(err, errLost) && s.dir != fs.root {
+		fs.mu.Lock()
+		fs.forget(s.dir)
+		fs.mu.Unlock()
+		s.dir = fs.seen(s.at, s.dir.ino, true)
+		d, err = fs.try(ctx, s.dir, anyDesc, 0)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	fs.mu.Lock()
+	s.dir.children++ // so that it is not forgotten while it is read
+	fs.mu.Unlock()
+	return s.dir, d, nil
+}
+
+// leave is called when a walk has read a directory.
+func (fs *linuxFS) leave(dir *node) {
+	fs.mu.Lock()
+	fs.orphan(dir)
+	fs.mu.Unlock()
+}
+
+// seen notes that a walk has seen a name. It returns nil for what is no directory and not
+// remembered.
+func (fs *linuxFS) seen(at place, ino uint64, isDir bool) *node {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if fs.walk.wanted[e.ino] {
-		fs.walk.found[e.ino] = true
+	if fs.walk.wanted[ino] {
+		fs.walk.found[ino] = true
 	}
-	n := fs.known[e.ino]
+	n := fs.known[ino]
 	if n == nil {
-		if len(fs.known) < fs.opt.MaxKnown || fs.walk.wanted[e.ino] {
-			n = fs.enter(e.ino)
+		if len(fs.known) < fs.opt.MaxKnown || fs.walk.wanted[ino] {
+			n = fs.enter(ino)
 		} else {
 			fs.walk.complete = false
 			if !isDir {
 				return nil
 			}
-			n = newNode(e.ino) // for as long as the walk needs it
+			n = newNode(ino) // for as long as the walk needs it, and what it finds there
 		}
 	}
 	if isDir && n.handle == "" {
 		n.typ = vfs.Directory
 	}
-	fs.addPlace(n, place{dir, string(e.name)})
+	fs.addPlace(n, at)
 	return n
 }

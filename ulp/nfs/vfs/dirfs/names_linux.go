@@ -330,15 +330,9 @@ func (fs *linuxFS) Rename(ctx context.Context, from vfs.Handle, name string, to 
 			return nil
 		}
 	}
-	// A walk may see neither the old place nor the new one.
-	fs.mu.Lock()
-	fs.walk.moving++
-	fs.walk.moved = true
-	fs.mu.Unlock()
+	moved := fs.move(f.st.Ino, f.st.Mode&unix.S_IFMT == unix.S_IFDIR)
+	defer moved()
 	err = again0(func() error { return unix.Renameat2(ad.fd, name, bd.fd, newName, 0) })
-	fs.mu.Lock()
-	fs.walk.moving--
-	fs.mu.Unlock()
 	if err != nil {
 		switch {
 		case errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ENOTEMPTY):

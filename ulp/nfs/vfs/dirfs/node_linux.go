@@ -118,6 +118,7 @@ func (fs *linuxFS) addPlace(n *node, p place) {
 	if n == fs.root || len(n.places) > 0 && n.places[0] == p {
 		return
 	}
+	p.dir.children++ // first, so that it has one throughout
 	if n.typ == vfs.Directory {
 		for len(n.places) > 0 {
 			fs.dropPlace(n, n.places[0])
@@ -128,14 +129,25 @@ func (fs *linuxFS) addPlace(n *node, p place) {
 		fs.dropPlace(n, n.places[maxPlaces-1])
 	}
 	n.places = slices.Insert(n.places, 0, p)
-	p.dir.children++
 }
 
 // dropPlace removes a place. The caller holds mu.
 func (fs *linuxFS) dropPlace(n *node, p place) {
 	if i := slices.Index(n.places, p); i >= 0 {
 		n.places = slices.Delete(n.places, i, i+1)
-		p.dir.children--
+		fs.orphan(p.dir)
+	}
+}
+
+// orphan takes a child from a directory. One that is there for its children only, as a walk
+// had no room for more, goes with the last of them. The caller holds mu.
+func (fs *linuxFS) orphan(dir *node) {
+	dir.children--
+	if dir.children > 0 || dir.known {
+		return
+	}
+	for len(dir.places) > 0 {
+		fs.dropPlace(dir, dir.places[0])
 	}
 }
 

@@ -108,7 +108,7 @@ func (fs *linuxFS) acquire(ctx context.Context, n *node, k kind) (*desc, error) 
 			return nil, err
 		}
 	}
-	return nil, vfs.ErrStale
+	return nil, vfs.ErrTryLater
 }
 
 // try returns a descriptor of a file that is at one of its places, or errLost.

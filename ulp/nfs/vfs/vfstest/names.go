@@ -208,7 +208,7 @@ func concurrentNames(s *suite) {
 	dirs = append(dirs, s.mkdir(dirs[1], "d2"), s.mkdir(dirs[2], "d3"))
 	good := []error{
 		vfs.ErrNotExist, vfs.ErrExist, vfs.ErrStale, vfs.ErrNotDirectory, vfs.ErrIsDirectory,
-		vfs.ErrNotEmpty, vfs.ErrInvalid, vfs.ErrNotSupported,
+		vfs.ErrNotEmpty, vfs.ErrInvalid, vfs.ErrNotSupported, vfs.ErrTryLater,
 	}
 	var wg sync.WaitGroup
 	for w := range workers {
