@@ -43,11 +43,18 @@ func (t *T) Open(setup Setup) *Stream {
 // operation. The frames are those that were sent and received. With the test
 // service, Started tells the target's queue pair.
 func (t *T) NewStream(c *wire.Conn, request, reply wire.Frame) *Stream {
-	s := &Stream{Conn: c, Role: t.role, t: t, msn: [4]uint32{1, 1, 1, 1}, Request: request, Reply: reply}
-	s.operate()
+	s := t.NewDoomed(c, request, reply)
 	if t.lasting {
 		t.Try(t.session.Attach(t.ctx, s), "finding the target's end of the connection")
 	}
+	return s
+}
+
+// NewDoomed is NewStream for a start-up with a fault that the target may find as soon as
+// it is in full operation: it does not wait for what a target's program says first.
+func (t *T) NewDoomed(c *wire.Conn, request, reply wire.Frame) *Stream {
+	s := &Stream{Conn: c, Role: t.role, t: t, msn: [4]uint32{1, 1, 1, 1}, Request: request, Reply: reply}
+	s.operate()
 	return s
 }
 

@@ -119,6 +119,7 @@ var ddpErrors = []conformance.Case{
 		Title: "After the Terminate for an error, nothing is sent of the Sends that the target's program has posted behind a long Write",
 		Needs: conformance.NeedService,
 		Run: func(t *conformance.T) {
+			unhurried(t)
 			s := opened(t)
 			long := stalled(t)
 			s.Posts(service.Post{Op: service.OpWrite, SGL: []service.Piece{long}, Remote: theirs},

@@ -118,6 +118,12 @@ func stalled(t *conformance.T) service.Piece {
 	return r.Piece(0, n)
 }
 
+// unhurried gives the target time for what stands before a Terminate: where tester or target
+// are slow, that would take longer than a close may. What is opened then has it.
+func unhurried(t *conformance.T) {
+	t.Try(t.Service().Configure(t.Context(), service.ConfigureArgs{CloseTimeout: 60_000}), "setting the time limit")
+}
+
 // framedSends returns n Sends, of 0, 1, 2 and so on octets, as they go over TCP.
 func framedSends(s *conformance.Stream, n int) []byte {
 	var b bytes.Buffer

@@ -100,10 +100,9 @@ func rdmapReadsTaken() []conformance.Case {
 
 // rdmapHeldUp opens a stream with a target that takes so many Reads, and sends them.
 // The response to the first can't leave before the tester reads. source tells the
-// length of each. The target has time for it: where tester or target are slow, the
-// response, behind which a Terminate comes, would take longer than a close may.
+// length of each.
 func rdmapHeldUp(t *conformance.T, ird int) (s *conformance.Stream, source func(i int) int) {
-	t.Try(t.Service().Configure(t.Context(), service.ConfigureArgs{CloseTimeout: 60_000}), "setting the time limit")
+	unhurried(t)
 	s = t.Open(conformance.Setup{Start: service.Start{IRD: &ird}})
 	if int(s.IRD) != ird {
 		t.Skip("the target takes %d Reads, though its program wants %d", s.IRD, ird)

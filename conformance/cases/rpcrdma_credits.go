@@ -18,11 +18,13 @@ func rpcCredits() []conformance.Case {
 				const most = 512 // what nobody grants by mistake
 				n := min(int(r.Credits), most)
 				waiting := map[uint32]rpc.Header{}
-				for range n {
-					c := r.Null()
-					waiting[c.XID] = r.Header(c, rpc.Chunks{})
-					r.Send(waiting[c.XID], c)
-				}
+				_ = r.Together(func() {
+					for range n {
+						c := r.Null()
+						waiting[c.XID] = r.Header(c, rpc.Chunks{})
+						r.Send(waiting[c.XID], c)
+					}
+				}) // if they can't be sent, replies are missing
 				for len(waiting) > 0 {
 					m := r.Await("a reply to each call")
 					h, ok := waiting[m.XID]

@@ -15,7 +15,7 @@ func tryServer(t *testing.T, address string, only ...string) *conformance.Report
 	r := conformance.Runner{
 		Groups:  All(),
 		Profile: profile.NewRPCRDMA(address, nil, patience, profile.Export{Handle: scriptRoot}),
-		Options: conformance.Options{Strict: true, Timeout: patience, Quiet: quiet, Only: only},
+		Options: conformance.Options{Strict: true, Timeout: patience, Quiet: 8 * quiet, Only: only},
 	}
 	report, err := r.Run(t.Context())
 	if err != nil {

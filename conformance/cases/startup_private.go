@@ -194,11 +194,10 @@ func moreOctets(t *conformance.T) {
 			t.Check(o.End() != wire.Open, "that the target closes the connection", "%s", what(err))
 			return
 		}
-		awaitNoAnswer(t, t.NewStream(o.Conn, f, reply))
+		awaitNoAnswer(t, t.NewDoomed(o.Conn, f, reply))
 		return
 	}
-	s := t.NewStream(o.Conn, o.request, f)
-	awaitNoAnswer(t, s)
+	awaitNoAnswer(t, t.NewDoomed(o.Conn, o.request, f))
 }
 
 // awaitNoAnswer sends a Read of no octets, and makes sure that it is not answered,

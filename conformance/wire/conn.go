@@ -26,6 +26,7 @@ type Conn struct {
 	num    int
 	rec    Recorder
 	in     []byte // received, and not taken apart yet
+	held   []byte // to be sent, by Together; nil: what is sent leaves at once
 	end    End    // of the target's half, once it was seen
 	closed bool
 	out    framer
@@ -119,7 +120,21 @@ func (c *Conn) send(b []byte, e Event) error {
 	return c.write(b)
 }
 
+// Together calls send, and lets all that it sends leave by one write to TCP: so the target
+// has it at once, however busy the tester's machine is.
+func (c *Conn) Together(send func()) error {
+	c.held = []byte{}
+	send()
+	b := c.held
+	c.held = nil
+	return c.write(b)
+}
+
 func (c *Conn) write(b []byte) error {
+	if c.held != nil {
+		c.held = append(c.held, b...)
+		return nil
+	}
 	if c.rec != nil {
 		c.rec.Sent(b)
 	}

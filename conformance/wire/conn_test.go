@@ -59,6 +59,35 @@ func TestFramesAreReadWhole(t *testing.T) {
 	}
 }
 
+func TestWhatIsSentTogetherLeavesByOneWrite(t *testing.T) {
+	ours, theirs := net.Pipe() // where one Read returns what one Write has
+	c := NewConn(ours, NewTape(), nil)
+	t.Cleanup(func() {
+		c.Close()
+		theirs.Close()
+	})
+	failed := make(chan error, 1)
+	go func() {
+		err := c.Together(func() {
+			for _, piece := range []string{"all ", "at ", "once"} {
+				if err := c.SendRaw([]byte(piece), piece, ""); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		failed <- errors.Join(err, c.SendRaw([]byte("and then"), "more", ""))
+	}()
+	for _, want := range []string{"all at once", "and then"} {
+		b := make([]byte, 100)
+		if n, err := theirs.Read(b); err != nil || string(b[:n]) != want {
+			t.Errorf("one write was %q, %v, want %q", b[:n], err, want)
+		}
+	}
+	if err := <-failed; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadingTellsHowTheTargetEnds(t *testing.T) {
 	for _, c := range []struct {
 		name string
