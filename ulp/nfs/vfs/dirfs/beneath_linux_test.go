@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -157,4 +158,39 @@ func readOne(ctx context.Context, fs vfs.FS) error {
 		return errors.New("a link is followed")
 	}
 	return nil
+}
+
+// A name that is moved to and fro meanwhile is there, or it is not: it never seems to be outside.
+func TestOpeningWhatIsMovedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	do(t, os.Mkdir(dir+"/a", 0o700), os.Mkdir(dir+"/b", 0o700), os.WriteFile(dir+"/a/f", nil, 0o600))
+	root, err := unix.Open(dir+"/a", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	do(t, err)
+	defer func() { do(t, unix.Close(root)) }()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	stop := make(chan struct{})
+	defer close(stop)
+	wg.Go(func() {
+		for at, to := "/a/f", "/b/f"; ; at, to = to, at {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := os.Rename(dir+at, dir+to); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 50_000 {
+		fd, err := openBeneath(root, "f", unix.O_PATH, 0)
+		switch {
+		case err == nil:
+			do(t, unix.Close(fd))
+		case !errors.Is(err, unix.ENOENT):
+			t.Fatalf("opening it: %v, want %v", err, unix.ENOENT)
+		}
+	}
 }

@@ -332,8 +332,7 @@ func (fs *linuxFS) Rename(ctx context.Context, from vfs.Handle, name string, to 
 	}
 	moved := fs.move(f.st.Ino, f.st.Mode&unix.S_IFMT == unix.S_IFDIR)
 	defer moved()
-	err = again0(func() error { return unix.Renameat2(ad.fd, name, bd.fd, newName, 0) })
-	if err != nil {
+	if err := again0(func() error { return unix.Renameat2(ad.fd, name, bd.fd, newName, 0) }); err != nil {
 		switch {
 		case errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ENOTEMPTY):
 			return vfs.ErrExist
