@@ -48,7 +48,7 @@ func TestFaultsOfAServerAreFound(t *testing.T) {
 	leakcheck.Check(t)
 	for fault, clause := range map[string]string{
 		"no-credits":               "rfc8166-3.3.1-2",
-		"credits-without-receives": "rfc8166-3.3.1-3",
+		"credits-without-receives": "rfc8166-3.3.1-3/as-many-calls-as-granted",
 		"threshold-of-8192":        "rfc8166-3.3.3-4",
 		"error-with-version-1":     "rfc8166-4.5-5",
 		"error-without-xid":        "rfc8166-4.5-4",
