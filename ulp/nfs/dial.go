@@ -62,13 +62,20 @@ func DialFile(ctx context.Context, address string, cfg Config) (*Client, string,
 		c, err := DialTarget(ctx, t, cfg)
 		return c, below(full, dir), err
 	}
+	var first error // which speaks of the path that was given
 	for {
 		c, err := DialTarget(ctx, t, cfg)
 		if err == nil {
 			return c, below(full, t.Path), nil
 		}
-		if !errors.As(err, new(nfs3.MountStatus)) || t.Path == "/" {
+		if !errors.As(err, new(nfs3.MountStatus)) {
 			return nil, "", err
+		}
+		if first == nil {
+			first = err
+		}
+		if t.Path == "/" {
+			return nil, "", first
 		}
 		t.Path = path.Dir(t.Path)
 	}
