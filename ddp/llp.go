@@ -19,7 +19,9 @@ type LLP interface {
 	// Post hands over one segment. It returns false, and takes nothing, while
 	// there is no room: Flush makes some. The header is copied. Payload that is
 	// stable stays as it is until the next Flush returns, and may be sent from
-	// where it lies; other payload is copied.
+	// where it lies; other payload is copied. After an error that wraps a
+	// *memfault.Error, payload that can't be read, nothing was taken and the
+	// stream can go on.
 	Post(header []byte, payload [][]byte, stable bool) (bool, error)
 
 	// Flush moves on what was posted and reports whether all of it is out.

@@ -3,6 +3,8 @@ package mpa
 import (
 	"slices"
 	"sync"
+
+	"urnic/internal/memfault"
 )
 
 const (
@@ -19,6 +21,7 @@ var arenas = sync.Pool{New: func() any { return new([arenaSize]byte) }}
 // holds headers, trailers and small payloads, and pieces of the ULP's memory.
 // It has an arena only while it is not empty.
 type batch struct {
+	holding
 	arena    *[arenaSize]byte
 	used     int      // octets of the arena
 	pieces   [][]byte // to be written, in order
@@ -31,6 +34,7 @@ type batch struct {
 	posted   uint64 // octets since the beginning
 	accepted uint64
 	fpdus    [][]byte // in the arena, not yet recorded; only with a Recorder
+	lost     error    // a *MemoryError: the pieces that are left are the last
 }
 
 // A kept is an arena with pieces that were the ULP's memory.
@@ -85,12 +89,55 @@ func (b *batch) keep() {
 			b.kept = append(b.kept, kept{arena: arenas.Get().(*[arenaSize]byte)})
 		}
 		k := &b.kept[len(b.kept)-1]
-		room := k.arena[k.used:]
-		n := copy(room, p)
-		b.pieces[i] = room[:n:n]
-		k.used, k.last = k.used+n, i
+		room := k.arena[k.used:][:len(p):len(p)]
+		if err := memfault.Copy(room, p); err != nil {
+			if k.used == 0 {
+				arenas.Put(k.arena)
+				b.kept = slices.Delete(b.kept, len(b.kept)-1, len(b.kept))
+			}
+			b.cut(i, err)
+			break
+		}
+		b.pieces[i] = room
+		k.used, k.last = k.used+len(p), i
 	}
 	b.foreign = b.foreign[:0]
+}
+
+// cutFault cuts the batch at the first piece of the ULP's memory that can't be read. It
+// reports false if nothing that is left is the ULP's.
+func (b *batch) cutFault(fault *memfault.Error) bool {
+	first := -1
+	for _, i := range b.foreign {
+		if i < b.written {
+			continue
+		}
+		if err := memfault.Touch(b.pieces[i]); err != nil {
+			b.cut(i, err)
+			return true
+		}
+		if first < 0 {
+			first = i
+		}
+	}
+	if first < 0 {
+		return false
+	}
+	b.cut(first, fault) // the memory is there again, but only the kernel knows since when
+	return true
+}
+
+// cut drops the pieces from i on, because piece i can't be read.
+func (b *batch) cut(i int, err error) {
+	left := 0
+	for _, p := range b.pieces[b.written:i] {
+		left += len(p)
+	}
+	clear(b.pieces[i:])
+	b.pieces, b.open, b.octets = b.pieces[:i], false, left
+	b.foreign = slices.DeleteFunc(b.foreign, func(k int) bool { return k >= i })
+	b.lost = &MemoryError{Position: b.accepted + uint64(left), Err: err}
+	b.wrote(0)
 }
 
 // wrote takes n octets off the front.
@@ -113,6 +160,13 @@ func (b *batch) wrote(n int) {
 		clear(b.pieces)
 		b.pieces, b.written, b.used, b.open, b.foreign = b.pieces[:0], 0, 0, false, b.foreign[:0]
 	}
+}
+
+// end reports whether a batch all of which is out was whole.
+func (b *batch) end() (bool, error) {
+	b.done()
+	b.hold(b.size())
+	return b.lost == nil, b.lost
 }
 
 // done gives the arena of an empty batch back.

@@ -17,6 +17,7 @@ var intakes = sync.Pool{New: func() any { return new([intakeSize]byte) }}
 // An intake is the receiver's end of the stream. While nothing is there to
 // read it holds no buffer, only the beginning of an unfinished FPDU.
 type intake struct {
+	holding
 	buf   *[intakeSize]byte // or nil
 	n     int               // octets in buf, an FPDU beginning at its front
 	stash []byte            // takes their place while there is no buf
@@ -52,7 +53,9 @@ func (in *intake) park() {
 	if in.n <= stashMost {
 		in.stash = append(in.stash[:0], in.buf[:in.n]...)
 		in.release()
+		return
 	}
+	in.keep()
 }
 
 // release gives the buffer back.
@@ -60,6 +63,8 @@ func (in *intake) release() {
 	if in.buf != nil {
 		intakes.Put(in.buf)
 		in.buf = nil
+		in.moves()
+		in.hold(0)
 	}
 }
 
@@ -104,6 +109,7 @@ func (c *Conn) Receive(place func(ulpdu []byte, order uint64)) error {
 			return in.err
 		}
 		if in.held != nil {
+			in.keep()
 			return ErrHeld
 		}
 	}
@@ -121,10 +127,14 @@ func (c *Conn) TryReceive(place func(ulpdu []byte, order uint64)) (bool, error) 
 			return false, err
 		}
 	}
-	if in.err == nil && in.fresh {
-		return c.pass(place), in.err
+	if in.err != nil || !in.fresh {
+		return false, in.err
 	}
-	return false, in.err
+	some := c.pass(place)
+	if in.held != nil && !some {
+		in.keep()
+	}
+	return some, in.err
 }
 
 // Await waits until something has come for Receive or TryReceive, if only an
@@ -135,6 +145,7 @@ func (c *Conn) Await() error {
 	c.enter()
 	defer c.leave()
 	if in.held != nil {
+		in.keep()
 		return ErrHeld
 	}
 	if in.fresh || in.err != nil {
@@ -164,7 +175,11 @@ func (c *Conn) pass(place func(ulpdu []byte, order uint64)) bool {
 	in.fresh = false
 	before := in.order
 	in.err = c.deframe(place)
-	return in.order > before
+	if in.order == before {
+		return false
+	}
+	in.moves()
+	return true
 }
 
 // fill reads once, and keeps an error: all but ErrInterrupted are for good.
@@ -206,8 +221,8 @@ func (c *Conn) read(wait bool) error {
 		in.n += n
 		in.fresh = true
 		return nil
-	case err == nil && in.n == 0:
-		in.release() // who polls many connections has no buffer for each
+	case err == nil && !wait:
+		in.park() // who polls many connections has no buffer for each
 	}
 	return err
 }

@@ -2,8 +2,11 @@ package mpa
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
+
+	"urnic/internal/memfault"
 )
 
 const (
@@ -18,7 +21,8 @@ const (
 // anybody until Flush has returned, may be sent from where it lies; other
 // payload is copied.
 //
-// A ULPDU longer than MaxMULPDU is an error (RFC 5044 §3).
+// A ULPDU longer than MaxMULPDU is an error (RFC 5044 §3). So is payload that can't be
+// read: a *memfault.Error says that nothing was taken and the connection can go on.
 func (c *Conn) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
 	n := 0
 	for _, p := range payload {
@@ -37,13 +41,18 @@ func (c *Conn) Post(header []byte, payload [][]byte, stable bool) (bool, error) 
 	if gather {
 		copied, pieces = total-n, len(payload)+2
 	}
-	if !c.out.fits(copied, pieces, total) {
+	if c.out.lost != nil || !c.out.fits(copied, pieces, total) {
 		return false, nil
 	}
+	var err error
 	if gather {
-		c.gather(header, payload, length)
+		err = c.gather(header, payload, length)
 	} else {
-		c.copyIn(header, payload)
+		err = c.copyIn(header, payload)
+	}
+	if err != nil {
+		c.out.done()
+		return false, err
 	}
 	c.out.posted += uint64(total)
 	if c.recorder != nil {
@@ -54,29 +63,47 @@ func (c *Conn) Post(header []byte, payload [][]byte, stable bool) (bool, error) 
 }
 
 // copyIn makes the FPDU in the arena.
-func (c *Conn) copyIn(header []byte, payload [][]byte) {
-	b := c.out.room()
-	if len(payload) == 1 {
-		b, _ = c.framer.AppendFPDU(b, header, payload[0]) // its length is checked
+func (c *Conn) copyIn(header []byte, payload [][]byte) (err error) {
+	b, before := c.out.room(), c.framer
+	if memfault.Guarded() {
+		b, err = c.frameGuarded(b, header, payload)
 	} else {
-		pieces := make([][]byte, 0, 8)
-		b, _ = c.framer.AppendFPDU(b, append(append(pieces, header), payload...)...)
+		b, err = c.frame(b, header, payload)
+	}
+	if err != nil {
+		c.framer = before
+		return err
 	}
 	c.out.commit(b)
+	return nil
+}
+
+// frame appends the FPDU to b.
+func (c *Conn) frame(b, header []byte, payload [][]byte) ([]byte, error) {
+	if len(payload) == 1 {
+		return c.framer.AppendFPDU(b, header, payload[0])
+	}
+	pieces := make([][]byte, 0, 8)
+	return c.framer.AppendFPDU(b, append(append(pieces, header), payload...)...)
+}
+
+func (c *Conn) frameGuarded(b, header []byte, payload [][]byte) (_ []byte, err error) {
+	defer memfault.End(memfault.Begin(), &err)
+	return c.frame(b, header, payload)
 }
 
 // gather leaves the payload where it lies.
-func (c *Conn) gather(header []byte, payload [][]byte, length int) {
+func (c *Conn) gather(header []byte, payload [][]byte, length int) error {
 	b := binary.BigEndian.AppendUint16(c.out.room(), uint16(length))
 	b = append(b, header...)
-	crc := c.framer.checksum(b)
+	crc, err := c.sum(b, payload)
+	if err != nil {
+		return err
+	}
 	c.out.commit(b)
 	for _, p := range payload {
 		if len(p) > 0 {
 			c.out.refer(p)
-			if c.framer.CRC {
-				crc = UpdateCRC(crc, p)
-			}
 		}
 	}
 	b = append(c.out.room(), zeroPad[:padLen(length)]...)
@@ -84,6 +111,27 @@ func (c *Conn) gather(header []byte, payload [][]byte, length int) {
 		crc = UpdateCRC(crc, b)
 	}
 	c.out.commit(appendCRC(b, crc))
+	return nil
+}
+
+// sum returns the CRC of what precedes the pad of an FPDU. Without CRC, it only makes
+// sure that the payload can be read.
+func (c *Conn) sum(b []byte, payload [][]byte) (crc uint32, err error) {
+	if !c.framer.CRC {
+		for _, p := range payload {
+			if err := memfault.Touch(p); err != nil {
+				return 0, err
+			}
+		}
+		return 0, nil
+	}
+	crc = UpdateCRC(0, b)
+	err = memfault.Do(func() {
+		for _, p := range payload {
+			crc = UpdateCRC(crc, p)
+		}
+	})
+	return crc, err
 }
 
 // Posted returns how many octets Post has taken since the beginning.
@@ -102,11 +150,14 @@ func (c *Conn) Accepted() uint64 { return c.out.accepted }
 // A Responder holds everything back until it has received the Initiator's
 // first FPDU (RFC 5044 §7.1.2 rule 4), an Initiator for the time of
 // Config.Settle.
+//
+// If payload can't be read any more, Flush hands over what precedes it, and returns a
+// *MemoryError from then on.
 func (c *Conn) Flush(wait bool) (bool, error) {
 	if c.out.octets == 0 {
-		return true, nil
+		return c.out.end()
 	}
-	defer c.out.keep()
+	defer c.out.settle()
 	if !c.MaySend() {
 		if !wait {
 			return false, nil
@@ -125,6 +176,9 @@ func (c *Conn) Flush(wait bool) (bool, error) {
 		n, err := c.stream.Writev(c.out.pieces[c.out.written:], wait)
 		wait = false // something is done
 		c.out.wrote(n)
+		if fault, ok := errors.AsType[*memfault.Error](err); ok && c.out.cutFault(fault) {
+			continue
+		}
 		if err != nil {
 			return false, c.failure(err)
 		}
@@ -132,8 +186,7 @@ func (c *Conn) Flush(wait bool) (bool, error) {
 			return false, nil
 		}
 	}
-	c.out.done()
-	return true, nil
+	return c.out.end()
 }
 
 // record records what the stream is about to be given. Afterwards the peer's

@@ -81,3 +81,18 @@ func lost(err error) *Error {
 
 // ErrIncomplete reports that a frame goes on beyond the octets at hand.
 var ErrIncomplete = errors.New("mpa: frame incomplete")
+
+// A MemoryError says that the memory of payload which Post had taken could not be read
+// when Flush came to it. The FPDU can't be finished, so nothing more can be sent.
+type MemoryError struct {
+	Position uint64 // of the payload, in bytes as Posted counts them
+	Err      error  // the cause
+}
+
+// Error says what can't be read.
+func (e *MemoryError) Error() string {
+	return "mpa: payload was lost before it was sent: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *MemoryError) Unwrap() error { return e.Err }

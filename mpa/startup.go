@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"urnic/internal/sockio"
 )
 
 // Initiate starts MPA on conn as Initiator: it sends the Request and waits for
@@ -257,7 +259,11 @@ func (s *startup) receive(role Role) (Frame, error) {
 		limit = FrameHeaderLen
 	}
 	for {
-		n, err := s.conn.Read(s.buf[len(s.buf):limit])
+		p := s.buf[len(s.buf):limit]
+		n, err := s.conn.Read(p)
+		if role == Responder && n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+			n = s.lastLook(p)
+		}
 		s.buf = s.buf[:len(s.buf)+n]
 		f, taken, perr := ParseFrame(s.buf)
 		if !errors.Is(perr, ErrIncomplete) {
@@ -277,6 +283,15 @@ func (s *startup) receive(role Role) (Frame, error) {
 			limit += int(binary.BigEndian.Uint16(s.buf[FrameHeaderLen-2:]))
 		}
 	}
+}
+
+// lastLook reads what has come when the time is up. Where many connections come at
+// once, nobody may have had the time to read a Request that is there.
+func (s *startup) lastLook(p []byte) int {
+	_ = s.conn.SetReadDeadline(time.Time{})
+	defer func() { _ = s.conn.SetReadDeadline(longAgo) }() // a closed stream fails soon enough
+	n, _ := sockio.TryRead(s.conn, p)                      // the next Read tells
+	return n
 }
 
 func (s *startup) record(n int) {

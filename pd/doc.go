@@ -8,7 +8,8 @@
 // device hold. A [Manager] has one limit per [Resource] for the whole device
 // and one per domain, so that no domain can take more than its share. Whoever
 // is about to hold something calls Reserve first, and Release when it is gone;
-// a refused reservation is a [*LimitError], which says which limit was hit.
+// a refused reservation is a [*LimitError], which says which limit was hit. What
+// can't be refused, as it is there already, is charged: see [Domain.Charge].
 //
 // Nothing in this package blocks. All of it is safe for concurrent use. It
 // knows no wire format and no memory: see package stag for the latter.

@@ -38,6 +38,9 @@ func (m *Manager) Reserve(r Resource, n uint64) error { return m.device.reserve(
 // Release gives back n of r that Reserve took.
 func (m *Manager) Release(r Resource, n uint64) { m.device.release(r, n) }
 
+// Exceeds reports whether the device holds more of r than its limit, by Charge.
+func (m *Manager) Exceeds(r Resource) bool { return m.device.exceeds(r) }
+
 // NewDomain returns a new protection domain. It returns a *LimitError if there
 // are too many.
 func (m *Manager) NewDomain() (*Domain, error) {
@@ -82,7 +85,18 @@ func (d *Domain) Reserve(r Resource, n uint64) error {
 	return nil
 }
 
-// Release gives back n of r that Reserve took.
+// Charge takes n of r, whatever the limits: of what is there already, and can't be
+// refused. It reports whether the domain and the device are within their limits. Who
+// is told that they are not sees to it that something is released.
+func (d *Domain) Charge(r Resource, n uint64) bool {
+	own, device := d.own.charge(r, n), d.manager.device.charge(r, n)
+	return own && device
+}
+
+// Exceeds reports whether the domain holds more of r than its limit, by Charge.
+func (d *Domain) Exceeds(r Resource) bool { return d.own.exceeds(r) }
+
+// Release gives back n of r that Reserve or Charge took.
 func (d *Domain) Release(r Resource, n uint64) {
 	d.manager.Release(r, n)
 	d.own.release(r, n)
@@ -134,6 +148,12 @@ func (l *ledger) reserve(id ID, r Resource, n uint64) error {
 		}
 	}
 }
+
+func (l *ledger) charge(r Resource, n uint64) bool {
+	return r.known() && l.held[r].Add(n) <= l.limits[r]
+}
+
+func (l *ledger) exceeds(r Resource) bool { return r.known() && l.holds(r) > l.limits[r] }
 
 func (l *ledger) release(r Resource, n uint64) {
 	if r.known() {

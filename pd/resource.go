@@ -22,6 +22,7 @@ const (
 	OutboundReads                      // entries of all outbound read queues (ORD)
 	Listeners                          // listening endpoints
 	HalfOpen                           // connections of peers whose Request is not in yet
+	StreamOctets                       // octets of buffers that streams keep while they wait for their peers
 
 	NumResources = int(iota)
 )
@@ -32,7 +33,7 @@ var resourceNames = [NumResources]string{
 	SendWRs: "send work requests", RecvWRs: "receive work requests",
 	Regions: "memory regions", Windows: "memory windows", MemoryOctets: "octets of registered memory",
 	InboundReads: "inbound reads (IRD)", OutboundReads: "outbound reads (ORD)",
-	Listeners: "listeners", HalfOpen: "half-open connections",
+	Listeners: "listeners", HalfOpen: "half-open connections", StreamOctets: "octets of stream buffers",
 }
 
 // known reports whether r is one of the resources.
@@ -56,7 +57,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Domains: 4096, QueuePairs: 16384, CompletionQueues: 16384, CQEntries: 1 << 24, CompletionChannels: 1024,
 		SharedQueues: 4096, SendWRs: 1 << 24, RecvWRs: 1 << 24, Regions: 1 << 20, Windows: 1 << 20, MemoryOctets: 1 << 40,
-		InboundReads: 1 << 20, OutboundReads: 1 << 20, Listeners: 1024, HalfOpen: 256,
+		InboundReads: 1 << 20, OutboundReads: 1 << 20, Listeners: 1024, HalfOpen: 256, StreamOctets: 1 << 29,
 	}
 }
 

@@ -97,6 +97,10 @@ func (s *Stream) Fail(e *Error) bool {
 	return true
 }
 
+// Failure returns the error that Fail took, or with which Transmit ended the stream: a
+// request of the peer's could not be answered. It is nil if there is none.
+func (s *Stream) Failure() *Error { return s.terminate.Load() }
+
 // Receive waits for segments, and places and delivers what they carry. It
 // returns nil when it has done something. An *Error says which rule the peer
 // broke: the caller passes it to Fail, so that the peer is told. Other errors

@@ -2,8 +2,8 @@ package rdmap
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"urnic/ddp"
@@ -30,7 +30,8 @@ type sending struct {
 }
 
 // lower is the LLP. It remembers that it has refused a segment, so that its
-// errors are not taken for those of a message.
+// errors are not taken for those of a message. That it could not read the payload
+// is one of the message.
 type lower struct {
 	ddp.LLP
 	err error
@@ -39,7 +40,7 @@ type lower struct {
 // Post implements ddp.LLP.
 func (l *lower) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
 	ok, err := l.LLP.Post(header, payload, stable)
-	if err != nil {
+	if err != nil && !errors.As(err, new(*memfault.Error)) {
 		l.err = err
 	}
 	return ok, err
@@ -68,10 +69,6 @@ type readPayload struct {
 func (p *readPayload) Gather(pieces [][]byte, off, n uint32) (_ [][]byte, err error) {
 	p.pin, err = p.table.Acquire(p.stag, p.scope, stag.RemoteRead, p.to+uint64(off), uint64(n))
 	if err != nil {
-		return pieces, err
-	}
-	if err = memfault.Touch(p.pin.Bytes()); err != nil {
-		p.pin.Release()
 		return pieces, err
 	}
 	return append(pieces, p.pin.Bytes()), nil
@@ -242,17 +239,12 @@ func (s *Stream) carryOut(r *AtomicRequest, b []byte) ([]byte, error) {
 	if uintptr(target)%AtomicLen != 0 {
 		return b, misaligned(*r)
 	}
-	if err := memfault.Touch(pin.Bytes()); err != nil {
+	// Nobody comes between load and store, of whatever stream (RFC 7306 §5.3).
+	orig, err := memfault.Update((*uint64)(target), r.Apply)
+	if err != nil {
 		return b, err
 	}
-	// Nobody comes between load and store, of whatever stream (RFC 7306 §5.3).
-	word := (*uint64)(target)
-	for {
-		orig := atomic.LoadUint64(word)
-		if atomic.CompareAndSwapUint64(word, orig, r.Apply(orig)) {
-			return AtomicResponse{RequestID: r.RequestID, Original: orig}.AppendBinary(b)
-		}
-	}
+	return AtomicResponse{RequestID: r.RequestID, Original: orig}.AppendBinary(b)
 }
 
 func misaligned(r AtomicRequest) *Error {

@@ -25,6 +25,11 @@ type Config struct {
 
 	// Limits bounds what the device holds, DomainLimits what each protection
 	// domain does. Zeros stand for the defaults of package pd.
+	//
+	// When pd.HalfOpen is used up, a new connection takes the place of the oldest
+	// one from the address that has most. When pd.StreamOctets is exceeded, those
+	// streams end with ErrStalled whose peers have gone on with nothing for longest,
+	// if that is more than five seconds, and at twice the limit more than one.
 	Limits, DomainLimits pd.Limits
 
 	// MaxSGE and the others lower the limits of single objects: entries of an
@@ -80,7 +85,7 @@ const (
 	MaxCQE      = 1 << 22 // entries of one completion queue
 	MaxDepth    = 128     // IRD or ORD of one queue pair
 	MaxMessage  = 1<<32 - 1
-	MaxReadSGE  = 1    // a Read has one sink
+	MaxReadSGE  = 1    // a Read has one sink, unless QPAttr.SplitReads
 	eventsKept  = 4096 // asynchronous events that nobody has fetched
 	acceptQueue = 128  // requests of one listener that Accept has not returned
 )
@@ -132,6 +137,11 @@ type ConnParam struct {
 	// MPA takes the place of the device's, if not nil. What is not used of that
 	// is not used of it either.
 	MPA *mpa.Config
+
+	// Verify, if not nil, is asked by Connect when the peer has accepted, with its
+	// private data, and before anything else is sent to it. An error resets the
+	// connection, and Connect returns it.
+	Verify func(mpa.Params) error
 }
 
 // check fills in the defaults, and refuses what can't be meant.

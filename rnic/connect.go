@@ -79,6 +79,12 @@ func (q *QP) initiate(ctx context.Context, dial mpa.DialFunc, p ConnParam) error
 		}
 		return s.why(err)
 	}
+	if p.Verify != nil {
+		if err := p.Verify(conn.Params()); err != nil {
+			_ = conn.Abort() // err says why
+			return err
+		}
+	}
 	return s.bind(conn)
 }
 

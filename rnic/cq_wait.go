@@ -232,9 +232,10 @@ func (ch *CompletionChannel) isClosed() bool {
 // made reports whether CreateCompletionChannel has made the channel.
 func (ch *CompletionChannel) made() bool { return ch != nil && ch.dev != nil }
 
-// FD returns a file descriptor that is readable while queues have fired. It
-// belongs to the channel: who closes it does so with Close. It fails where the
-// operating system has no such thing.
+// FD returns a file descriptor that is readable while queues have fired. Each
+// entry of the channel also wakes edge-triggered waits. The descriptor belongs to
+// the channel: who closes it does so with Close. It fails where the operating
+// system has no such thing.
 func (ch *CompletionChannel) FD() (int, error) {
 	if !ch.made() {
 		return -1, notMade("descriptor", "completion channel")

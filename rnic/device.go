@@ -27,8 +27,9 @@ type Device struct {
 	events  mailbox[Event]
 	record  *capture.Writer // or nil
 
-	halfOpen  chan struct{} // a token for each connection that is half open
+	arrivals  arrivals
 	lingering chan struct{} // a token for each connection that is open though rejected
+	relieving atomic.Bool   // endStalled runs
 	lastNum   atomic.Uint32 // of objects
 	lastLink  atomic.Uint32 // of streams
 
@@ -81,8 +82,8 @@ func Open(cfg Config) (*Device, error) {
 		d.network = tcpNetwork{}
 	}
 	limits, _ := d.manager.Limits()
-	d.halfOpen = make(chan struct{}, min(limits[pd.HalfOpen], 1<<20))
-	d.lingering = make(chan struct{}, cap(d.halfOpen))
+	d.arrivals.limit = int(min(limits[pd.HalfOpen], 1<<20))
+	d.lingering = make(chan struct{}, d.arrivals.limit)
 	if cfg.Record != nil {
 		w, err := capture.NewWriter(cfg.Record)
 		if err != nil {
@@ -236,6 +237,9 @@ type Attr struct {
 	MaxMessage  uint64 `json:"max_message"`
 	PrivateData int    `json:"max_private_data"`
 	Events      int    `json:"max_events"`
+	// StreamBuffers is how many octets of buffers one stream keeps at most while it
+	// waits for its peer; Limits[pd.StreamOctets] is about all of them.
+	StreamBuffers int `json:"max_stream_buffers"`
 
 	Atomics      bool `json:"atomics"`
 	Immediate    bool `json:"immediate_data"`
@@ -254,7 +258,7 @@ func (d *Device) Attr() Attr {
 	return Attr{
 		Name: d.cfg.Name, Limits: device, DomainLimits: domain,
 		MaxSGE: d.cfg.MaxSGE, MaxReadSGE: MaxReadSGE, MaxInline: d.cfg.MaxInline, MaxWR: d.cfg.MaxWR, MaxCQE: d.cfg.MaxCQE,
-		MaxIRD: d.cfg.MaxIRD, MaxORD: d.cfg.MaxORD, MaxMessage: MaxMessage, PrivateData: 508, Events: eventsKept,
+		MaxIRD: d.cfg.MaxIRD, MaxORD: d.cfg.MaxORD, MaxMessage: MaxMessage, PrivateData: 508, Events: eventsKept, StreamBuffers: StreamBuffers,
 		Atomics: true, Immediate: true, Windows: true, FastRegister: true, ZeroBased: true, SRQ: true,
 	}
 }

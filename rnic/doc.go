@@ -123,7 +123,12 @@
 //
 // A request of a peer waits for the program's answer only so long
 // (Config.AnswerTimeout), and is dropped when the peer goes. It holds up no other
-// listener.
+// listener. Connections that send no Request hold up nobody: they make room for
+// newer ones.
+//
+// A peer that stops in the middle of an FPDU, or does not read, makes its stream keep
+// buffers. They are charged to pd.StreamOctets. When that limit is exceeded, the
+// streams end that have waited for longest ([ErrStalled]).
 //
 // What a device and each domain may hold is limited; see [Config], package pd and
 // [Device.Held]. [Config] also has the hooks to see what happens: a recording for
@@ -132,8 +137,7 @@
 // # What there is not
 //
 // Datagrams and multicast; SCTP; encryption; STag 0 and other privileged access
-// to memory; regions that are shared or registered anew in place; Reads with
-// several sinks, or with a window as their sink; changes of IRD and ORD on a
+// to memory; regions that are shared; Reads with a window as their sink; changes of IRD and ORD on a
 // living connection. Polling takes completions from memory and does not drive
 // sockets: goroutines that do nothing but poll should leave a processor to the
 // others.

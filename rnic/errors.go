@@ -18,6 +18,7 @@ var (
 	ErrOverflow   = errors.New("the completion queue has overflowed: create it larger")
 	ErrNotMade    = errors.New("it was not made by its device: get one from Open, AllocPD, CreateQP and the like")
 	ErrNoContext  = errors.New("no context is given: say context.Background() if nothing bounds it")
+	ErrStalled    = errors.New("the stream was ended, as buffers were short and its peer had gone on with nothing for longest")
 	errDraining   = errors.New("it is being disconnected, and takes no more requests")
 	errNoDeadline = errors.New("the connection did not end in time")
 )

@@ -15,9 +15,9 @@ import (
 )
 
 // mapping returns memory that Go does not own.
-func mapping(t *testing.T, n, prot int) []byte {
+func mapping(t *testing.T, n int) []byte {
 	t.Helper()
-	mem, err := unix.Mmap(-1, 0, n, prot, unix.MAP_PRIVATE|unix.MAP_ANON)
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func mapping(t *testing.T, n, prot int) []byte {
 }
 
 func TestMemoryThatGoDoesNotOwnIsRegisteredByAddress(t *testing.T) {
-	mem := mapping(t, 8*unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE)
+	mem := mapping(t, 8*unix.Getpagesize())
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mr, err := p.B.PD.RegisterMemory(rnic.Memory{Pointer: unsafe.Pointer(&mem[3]), Length: len(mem) - 3}, everyRight, nil)
 		if err != nil {
@@ -101,13 +101,13 @@ func TestMessageThatIsTooLongIsRefused(t *testing.T) {
 // §8.1.2 rule 4, RFC 5041 §8.3.2 rule 4, RFC 5042 §7.
 func TestRegistrationVerifiesTheRightToTheBuffer(t *testing.T) {
 	page := unix.Getpagesize()
-	mem := mapping(t, 5*page, unix.PROT_READ|unix.PROT_WRITE)
+	mem := mapping(t, 5*page)
 	for i, prot := range []int{unix.PROT_READ | unix.PROT_WRITE, unix.PROT_READ, unix.PROT_READ | unix.PROT_WRITE, unix.PROT_NONE, unix.PROT_READ | unix.PROT_WRITE} {
 		if err := unix.Mprotect(mem[i*page:(i+1)*page], prot); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hole := mapping(t, 3*page, unix.PROT_READ|unix.PROT_WRITE)
+	hole := mapping(t, 3*page)
 	if err := unix.MunmapPtr(unsafe.Pointer(&hole[page]), uintptr(page)); err != nil {
 		t.Fatal(err)
 	}

@@ -142,6 +142,7 @@ func (q *QP) bind(conn *mpa.Conn, recording *capture.Stream, held []amount) (*li
 		defer q.pd.dev.wg.Done()
 		l.transmit(true)
 	}
+	conn.SetKeeper(l.keeps)
 	l.rx.resume = make(chan struct{}, 1)
 	if q.attr.RecvWait > 0 {
 		l.starve.food = make(chan struct{}, 1)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"urnic/ddp"
+	"urnic/internal/memfault"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/stag"
@@ -56,16 +57,37 @@ func (q *QP) Refused() (s stag.STag, ok bool) {
 
 // blameSink finds the Read whose sink could not be used when its Response came.
 func (l *link) blameSink(e *rdmap.Error) {
-	var access *stag.AccessError
+	var cause error
+	if access, ok := errors.AsType[*stag.AccessError](e); ok {
+		cause = access
+	} else if fault, ok := errors.AsType[*memfault.Error](e); ok {
+		cause = fault
+	}
 	seg, err := ddp.ParseSegment(e.Header)
 	h, n := seg.Tagged, uint64(e.SegmentLen-ddp.TaggedHeaderLen)
-	if err != nil || !errors.As(e, &access) || !seg.Control.Tagged() || rdmap.Control(h.RsvdULP).Opcode() != rdmap.OpReadResponse {
+	if err != nil || cause == nil || !seg.Control.Tagged() || rdmap.Control(h.RsvdULP).Opcode() != rdmap.OpReadResponse {
 		return
 	}
-	l.blame(StatusLocalProtection, access, func(o *rdmap.Operation, _ uint32) bool {
+	l.blame(StatusLocalProtection, cause, func(o *rdmap.Operation, _ uint32) bool {
 		at := h.TO - o.SinkTO
 		return o.Op == rdmap.OpReadRequest && o.SinkSTag == h.STag && at < o.Length && n <= o.Length-at // else it is the peer's fault
 	})
+}
+
+// blameSource gives the request whose memory was lost before it was sent a status
+// other than flushed. It and those behind it won't be sent. Only the transmitter calls
+// it.
+func (l *link) blameSource(lost *mpa.MemoryError) {
+	s := &l.qp.sq
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.mark()
+	for w := range s.underWay {
+		if w.op.sendsData() && (w.state == begun || w.state == posted && w.mark > lost.Position) {
+			_ = w.refuse(StatusLocalProtection, lost)
+			return
+		}
+	}
 }
 
 // blameReceive gives the receive in turn a status other than flushed, if a message
@@ -102,19 +124,17 @@ func (l *link) blame(status Status, cause error, match func(o *rdmap.Operation, 
 	if l.params.Role == mpa.Initiator && l.params.RTR == mpa.RTRRead {
 		msn++
 	}
-	for i := range s.begun {
-		if w := *s.queue.at(i); w.status != StatusSuccess { // another one came first
+	for w := range s.underWay {
+		if w.status != StatusSuccess { // another one came first
 			return
 		}
 	}
-	for i := range s.begun {
-		w := *s.queue.at(i)
-		if !w.op.isRead() || w.state == done {
-			continue
-		}
-		if msn++; match(&w.operation, msn) {
-			_ = w.refuse(status, cause) // to be told when all requests are flushed
-			return
+	for w := range s.underWay {
+		for _, o := range w.awaited() {
+			if msn++; match(o, msn) {
+				_ = w.refuse(status, cause) // to be told when all requests are flushed
+				return
+			}
 		}
 	}
 }

@@ -34,6 +34,12 @@ func (l *link) terminating(e *rdmap.Error, event EventType) {
 	l.kick()
 }
 
+// localFault returns the error with which a stream ends because a request of this side
+// has failed.
+func localFault(err error) *rdmap.Error {
+	return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err}
+}
+
 // catastrophe ends the queue pair, with its stream if it has one, because
 // something of its own has failed, such as a completion queue.
 func (q *QP) catastrophe(e *rdmap.Error) {
@@ -114,6 +120,7 @@ func (l *link) finish(orderly bool) {
 	q.recvCQ.detach(l)
 	q.sendCQ.detach(l)
 	l.rx.end()
+	l.conn.Free()
 
 	q.mu.Lock()
 	l.over = true

@@ -168,14 +168,17 @@ func (l *link) Completed(o *rdmap.Operation) error {
 		err = w.invalidate(&l.qp.pd.dev.memory, o.SinkSTag, l.qp.scope())
 	}
 	if err != nil {
-		return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err}
+		return localFault(err)
 	}
 	l.answered++
 	s := &l.qp.sq
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.state = done
 	s.reads--
+	if !w.answered() {
+		return nil
+	}
+	w.state = done
 	if !s.complete(l.accepted.Load()) {
 		return l.qp.sendCQ.noPlace()
 	}

@@ -3,6 +3,7 @@ package rnic
 import (
 	"errors"
 
+	"urnic/mpa"
 	"urnic/rdmap"
 )
 
@@ -171,8 +172,15 @@ func (l *link) pass(wait bool) passResult {
 		l.fault = nil
 		l.terminating(e, EventCatastrophic) // asks for another pass
 	}
+	if e := l.rdmap.Failure(); e != nil { // which no receiver has found
+		l.terminating(e, eventOf(e))
+	}
 	if err != nil {
 		l.broken(err)
+		if lost, ok := errors.AsType[*mpa.MemoryError](err); ok { // in the middle of a segment: a Terminate can't follow
+			l.blameSource(lost)
+			l.reset(localFault(err), EventCatastrophic)
+		}
 		return passIdle
 	}
 	l.judge(idle && out)
@@ -323,7 +331,7 @@ func (l *link) Next() *rdmap.Operation {
 			return l.begin(w)
 		case w.flags&FlagLocalFence != 0 && s.begun > 0:
 			return nil
-		case w.flags&FlagReadFence != 0 && s.reads > 0: // to RDMAP a Read is over a little before Completed has done its part
+		case w.flags&FlagReadFence != 0 && s.reads > 0 && w.state == queued: // to RDMAP a Read is over a little before Completed has done its part
 			return nil
 		case w.op.isLocal() && !l.lease.Idle(): // it may wait for its end
 			l.flushFirst = true
@@ -346,7 +354,7 @@ func (l *link) Next() *rdmap.Operation {
 			return nil
 		case w.op.isRead() && !l.rdmap.MayRead():
 			return nil
-		case w.op.isRead():
+		case w.op.isRead() && w.state == queued:
 			if err := w.judgeSink(); err != nil {
 				s.begun++
 				l.failed(err)
@@ -354,13 +362,14 @@ func (l *link) Next() *rdmap.Operation {
 			}
 		}
 		w.state, w.link = begun, l
-		if !w.inFirstHalf() {
+		o, last := w.next()
+		if last {
 			s.begun++
 		}
 		if w.op.isRead() {
 			s.reads++
 		}
-		return &w.operation
+		return o
 	}
 	return nil
 }
@@ -392,7 +401,7 @@ func (l *link) begin(w *sendWQE) *rdmap.Operation {
 // failed ends the stream for an error in a request of this side. The state
 // changes later, as the caller holds the send queue.
 func (l *link) failed(err error) {
-	l.fault = &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err}
+	l.fault = localFault(err)
 	l.rdmap.Fail(l.fault)
 }
 
@@ -433,5 +442,5 @@ func (l *link) Failed(o *rdmap.Operation, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = w.refuse(StatusLocalProtection, err)
-	l.fault = &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: err}
+	l.fault = localFault(err)
 }

@@ -54,8 +54,10 @@ func (l *link) fed() bool {
 func (l *link) waitForReceive() {
 	s := &l.starve
 	s.hungry.Store(true)
-	if l.qp.srq != nil {
-		l.qp.srq.starves(l)
+	defer s.hungry.Store(false)
+	if srq := l.qp.srq; srq != nil {
+		srq.starves(l)
+		defer srq.sated(l)
 	}
 	if l.fed() { // since then
 		return

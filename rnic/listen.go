@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,44 +101,54 @@ func (l *Listener) fail(op string, err error) error {
 	return &OpError{Op: op, Object: "listener " + l.Addr().String(), Err: err}
 }
 
-// run takes byte streams and has their Requests read. A connection whose Request
-// is not in holds a token; while all are taken, one waits here and further ones
-// in the network's queue.
+// run takes byte streams and has their Requests read, see arrivals. While there is no
+// place for one, further ones wait in the network's queue.
 func (l *Listener) run() {
-	const longest = time.Second
-	pause := time.Millisecond
+	pause := shortestPause
 	for {
 		c, err := l.net.Accept()
 		if err != nil {
 			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			l.dev.log.Warn("accept failed", "listener", l.Addr().String(), "error", err)
-			select { // no descriptors left, perhaps: others may close some
-			case <-time.After(pause):
-			case <-l.ctx.Done():
-				return
-			}
-			pause = min(2*pause, longest)
+			l.failed(err, pause)
+			pause = min(2*pause, longestPause)
 			continue
 		}
-		pause = time.Millisecond
-		select {
-		case l.dev.halfOpen <- struct{}{}:
-			l.wg.Go(func() { l.receive(c) })
-		case <-l.ctx.Done():
+		pause = shortestPause
+		v := l.dev.arrivals.enter(l.ctx, c.RemoteAddr())
+		if v == nil {
 			_ = c.Close() // nobody will answer it
 			return
 		}
+		l.wg.Go(func() { l.receive(c, v) })
 	}
 }
 
-// receive reads the Request of one byte stream and queues it. The caller has
-// taken a token, which is given back then: how slowly a program answers is no
-// concern of other listeners.
-func (l *Listener) receive(c net.Conn) {
+// How long a listener rests after an error of the network, twice as long each time.
+const (
+	shortestPause = time.Millisecond
+	longestPause  = 64 * shortestPause
+)
+
+// failed rests after an error of Accept. Perhaps there are no descriptors left: an
+// arrival gives its own up, and others may close some.
+func (l *Listener) failed(err error, pause time.Duration) {
+	if pause == shortestPause { // the first of a row
+		l.dev.log.Warn("accept failed", "listener", l.Addr().String(), "error", err)
+	}
+	l.dev.arrivals.shed()
+	select {
+	case <-time.After(pause):
+	case <-l.ctx.Done():
+	}
+}
+
+// receive reads the Request of an arrival and queues it. The place is given back
+// then: how slowly a program answers is no concern of other listeners.
+func (l *Listener) receive(c net.Conn, v *arrival) {
 	d := l.dev
-	defer func() { <-d.halfOpen }()
+	defer d.arrivals.leave(v)
 	if err := d.manager.Reserve(pd.HalfOpen, 1); err != nil {
 		_ = c.Close()
 		return
@@ -148,7 +159,7 @@ func (l *Listener) receive(c net.Conn) {
 	if r.stream != nil {
 		cfg.Recorder = r.stream
 	}
-	req, err := mpa.ReceiveRequest(l.ctx, c, cfg)
+	req, err := mpa.ReceiveRequest(v.ctx, c, cfg)
 	if err != nil {
 		d.stats.failed.Add(1)
 		d.log.Info("start-up failed", "device", d.cfg.Name, "peer", r.remote.String(), "error", err)
@@ -156,9 +167,27 @@ func (l *Listener) receive(c net.Conn) {
 		return
 	}
 	r.wait(req)
-	if !l.queue.offer(r) {
-		r.turnAway()
+	if out, ok := l.queue.squeeze(r, fairly); ok {
+		out.turnAway()
 	}
+}
+
+// fairly says which request of a full queue has to go for a new one, which is the
+// last: the youngest of the host that has most. So one host alone can't fill it.
+func fairly(queue []*ConnRequest) int {
+	n := make(map[string]int)
+	most := 0
+	for _, r := range queue {
+		h := hostOf(r.remote)
+		n[h]++
+		most = max(most, n[h])
+	}
+	for i, r := range slices.Backward(queue) {
+		if n[hostOf(r.remote)] == most {
+			return i
+		}
+	}
+	return len(queue) - 1
 }
 
 // Accept waits for a connection request; those whose peers have gone meanwhile

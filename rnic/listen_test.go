@@ -266,36 +266,6 @@ func TestIdleListenersTakeNoneOfTheHalfOpenConnections(t *testing.T) {
 	})
 }
 
-func TestFloodOfSilentPeersDelaysOthersNoLongerThanTheTimeLimit(t *testing.T) {
-	const limit = 8
-	inWorld(t, func(w *world) {
-		s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Limits = pd.Limits{pd.HalfOpen: limit} })
-		l := w.listen(s)
-		w.serve(s, l)
-		other := w.side()
-		w.connect(other, newQP(w, s.Device, s.PD, rnic.QPAttr{}))
-		flood := make([]*peer, 2*limit)
-		for i := range flood {
-			flood[i] = w.dial(l.Addr().String())
-		}
-		synctest.Wait()
-		if n := s.Device.Held(pd.HalfOpen); n != limit {
-			w.Errorf("%d half-open connections; want the limit, %d", n, limit)
-		}
-		start := time.Now()
-		if err := w.side().QP.Connect(w.Context(), l.Addr().String(), rnic.ConnParam{MPA: &mpa.Config{ReplyTimeout: time.Minute}}); err != nil {
-			w.Error(err)
-		}
-		if d := time.Since(start); d != 2*mpa.DefaultRequestTimeout {
-			w.Errorf("it took %v; want two time limits, as there are twice as many silent peers as may be half open", d)
-		}
-		wantState(w, other.QP, rnic.RTS)
-		for _, h := range flood {
-			h.wantEnd(io.EOF)
-		}
-	})
-}
-
 func TestSilentPeerIsDroppedAfterTheTimeLimit(t *testing.T) {
 	var request []byte
 	f := plainRequest
@@ -482,7 +452,7 @@ func TestListenerOutlivesErrorsOfTheNetwork(t *testing.T) {
 		s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Network = network })
 		start := time.Now()
 		w.connect(w.side(), s)
-		if d := time.Since(start); d < time.Second || d > 5*time.Second {
+		if d := time.Since(start); d < 100*time.Millisecond || d > time.Second {
 			w.Errorf("twelve errors delayed it by %v", d)
 		}
 		network.failures = 1 << 30

@@ -35,15 +35,27 @@ func (m *mailbox[T]) put(v T) {
 	m.add(v)
 }
 
-// offer is put that adds nothing if the mailbox is full.
-func (m *mailbox[T]) offer(v T) bool {
+// squeeze is put that asks choose, if the mailbox is full, which entry has to go: an
+// index of the entries with v behind them. It returns that one, or v if the mailbox is
+// closed.
+func (m *mailbox[T]) squeeze(v T, choose func([]T) int) (out T, some bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.limit > 0 && len(m.queue) == m.limit {
-		return false
+	switch {
+	case m.closed:
+		return v, true
+	case m.limit == 0 || len(m.queue) < m.limit:
+		m.add(v)
+		return out, false
 	}
-	m.add(v)
-	return true
+	all := append(slices.Clone(m.queue), v)
+	i := choose(all)
+	out = all[i]
+	if i < len(m.queue) {
+		m.queue = slices.Delete(m.queue, i, i+1)
+		m.add(v)
+	}
+	return out, true
 }
 
 // add adds an entry and tells those who wait. The caller holds mu.
@@ -90,11 +102,16 @@ func (m *mailbox[T]) discard(match func(T) bool) {
 	m.settle()
 }
 
-// settle makes the descriptor unreadable if nothing is left. The caller holds
-// mu.
+// settle makes the descriptor unreadable if nothing is left. Else it signals
+// again, for a program that waits with EPOLLET and takes one entry each time, or
+// has read the descriptor itself. The caller holds mu.
 func (m *mailbox[T]) settle() {
-	if len(m.queue) == 0 && m.fd != nil {
+	switch {
+	case m.fd == nil:
+	case len(m.queue) == 0:
 		m.fd.Clear()
+	default:
+		m.fd.Set()
 	}
 }
 

@@ -170,7 +170,7 @@ func newRun(t *testing.T, seed uint64) *run {
 	must(err)
 	for i := range r.ends {
 		e := &end{name: fmt.Sprintf("%c%d", 'A'+i%2, i/2), mem: make([]byte, modelMemory), model: make([]byte, modelMemory), word: new([8]byte)}
-		attr := rnic.QPAttr{MaxSendWR: 64}
+		attr := rnic.QPAttr{MaxSendWR: 64, SplitReads: true}
 		if i%2 == 1 && i > 1 { // B1 and B2
 			e.srq, attr.SRQ = r.srq, r.srq
 		}
@@ -262,6 +262,13 @@ func (r *run) do(s step) {
 			sink := make([]byte, n)
 			wr.Op, wr.Remote = rnic.OpRead, e.other.mr.Remote(off)
 			wr.SGL = r.sgl(e, sink)
+			for len(wr.SGL) > 0 && len(wr.SGL) < rnic.DefaultSGE && r.rng.IntN(2) == 0 { // in several pieces
+				last := &wr.SGL[len(wr.SGL)-1]
+				cut := uint32(r.rng.IntN(int(last.Length) + 1))
+				rest := rnic.SGE{Addr: last.Addr + uint64(cut), Length: last.Length - cut, LKey: last.LKey}
+				last.Length = cut
+				wr.SGL = append(wr.SGL, rest)
+			}
 			r.post(e, &request{wr: wr, data: bytes.Clone(e.other.model[off : off+n]), sink: sink})
 		}
 	case "atomic", "swap":

@@ -122,7 +122,6 @@ func TestBindIsRefused(t *testing.T) {
 			mr := l.region(p.A.PD, mem, rnic.RemoteRead|rnic.BindWindow)
 			b.MR, b.Addr = mr, mr.Base()
 		}, "access rights"},
-		"no right":       {rnic.Type1, func(_ lab, _ *rnictest.Pair, b *rnic.Bind) { b.Access = 0 }, "access rights"},
 		"a local right":  {rnic.Type1, func(_ lab, _ *rnictest.Pair, b *rnic.Bind) { b.Access |= rnic.LocalWrite }, "access rights"},
 		"bind right":     {rnic.Type2, func(_ lab, _ *rnictest.Pair, b *rnic.Bind) { b.Access |= rnic.BindWindow }, "access rights"},
 		"before":         {rnic.Type1, func(_ lab, _ *rnictest.Pair, b *rnic.Bind) { b.Addr-- }, "base and bounds"},

@@ -41,6 +41,13 @@ type QPAttr struct {
 	// programs that rely on that. 0 ends the stream at once (RFC 5041 §7.1).
 	RecvWait time.Duration
 
+	// SplitReads takes an OpRead with up to MaxSGE sinks. The Read Request of RDMAP has
+	// one sink (RFC 5040 §4.4), so there is one for each, in the order of the sinks, and
+	// ORD counts them. The queue pair counts one request: it has one place in the send
+	// queue, one completion with the bytes of all sinks, and if a sink can't be used when
+	// its turn comes, none is read into. Without SplitReads, such a request is refused.
+	SplitReads bool
+
 	// HoldSends keeps the place of a request in the send queue until its completion
 	// is polled, as hardware does: who posts until the queue is full and has a
 	// completion queue of that size does not overflow it. Else the place is free as
@@ -382,10 +389,22 @@ func (q *QP) Close() error {
 		q.closed = true
 		q.mu.Unlock()
 		q.end(ErrClosed)
+		q.strip()
 		q.release()
 		q.pd.dev.retire(q) // last, so that the device waits for it
 	})
 	return nil
+}
+
+// strip gives up what the queues have grown to: who keeps a queue pair that is closed,
+// as an event that nobody fetches does, keeps little.
+func (q *QP) strip() {
+	q.sq.mu.Lock()
+	q.sq.queue.slots, q.sq.queue.head, q.sq.spare = nil, 0, nil
+	q.sq.mu.Unlock()
+	q.rq.mu.Lock()
+	q.rq.ring.slots, q.rq.ring.head, q.rq.ring.spare = nil, 0, nil
+	q.rq.mu.Unlock()
 }
 
 // Forget makes the queue pair complete nothing any more: its requests end without

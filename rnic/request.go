@@ -110,7 +110,7 @@ func (r *ConnRequest) isOver() bool {
 	if r.over || !r.watcher.Stop() {
 		return r.over
 	}
-	if r.gone = r.heard(sockio.TryRead(r.req.NetConn())); r.gone == nil {
+	if r.gone = r.heard(sockio.TryRead(r.req.NetConn(), make([]byte, 1))); r.gone == nil {
 		r.watcher.Reset(atOnce)
 		return false
 	}
@@ -184,7 +184,7 @@ func (r *ConnRequest) answer() error {
 		_ = c.SetReadDeadline(time.Time{})
 	}
 	if r.gone == nil { // nobody else changes it now
-		gone := r.heard(sockio.TryRead(c))
+		gone := r.heard(sockio.TryRead(c, make([]byte, 1)))
 		r.mu.Lock()
 		r.gone = gone
 		r.mu.Unlock()

@@ -33,6 +33,7 @@ type sendWQE struct {
 
 	second   rdmap.Operation // of a request that takes two messages, until the first is posted
 	isSecond bool            // operation is that
+	split    splitRead       // of a Read with several sinks
 	local    *localWork      // of a request that sends nothing, or nil
 
 	operation rdmap.Operation
@@ -65,9 +66,6 @@ func (w *sendWQE) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
 		k := min(left, uint64(e.Length)-at)
 		mem, err := w.link.lease.Open(&w.qp.pd.dev.memory, e.LKey, w.qp.scope(), 0, e.Addr+at, k)
 		if err != nil {
-			return pieces, err
-		}
-		if err := memfault.Touch(mem); err != nil {
 			return pieces, err
 		}
 		pieces = append(pieces, mem)
@@ -145,7 +143,7 @@ func (q *QP) checkRegister(r *FastRegister) error {
 }
 
 func (q *QP) checkRead(wr *SendWR) (uint64, error) {
-	n, err := q.checkSGL(wr.SGL, MaxReadSGE, stag.LocalWrite)
+	n, err := q.checkSGL(wr.SGL, q.maxSinks(wr.Op), stag.LocalWrite)
 	switch {
 	case err != nil:
 		return 0, err
@@ -164,7 +162,7 @@ func (w *sendWQE) judgeSink() error {
 	if !q.judgesLate() {
 		return nil
 	}
-	_, err := checkSGL(&q.sq.lease, w.sgl, MaxReadSGE, &q.pd.dev.memory, q.scope(), stag.LocalWrite, true)
+	_, err := checkSGL(&q.sq.lease, w.sgl, q.maxSinks(w.op), &q.pd.dev.memory, q.scope(), stag.LocalWrite, true)
 	q.sq.lease.End()
 	return w.refuse(StatusLocalProtection, err)
 }
@@ -180,6 +178,7 @@ func (w *sendWQE) fill(wr *SendWR, length uint64) {
 		w.sgl = append(w.sgl, wr.SGL...)
 	}
 	w.isSecond = false
+	w.split = splitRead{parts: w.split.parts[:0]}
 	if wr.Op == OpFastRegister || wr.Op == OpBindWindow {
 		w.local = &localWork{wr.Register, wr.Bind}
 	}
@@ -218,6 +217,7 @@ func (w *sendWQE) fill(wr *SendWR, length uint64) {
 		if len(w.sgl) > 0 {
 			o.SinkSTag, o.SinkTO = w.sgl[0].LKey, w.sgl[0].Addr
 		}
+		w.split.fill(o, w.sgl)
 	case OpFetchAdd, OpCmpSwap:
 		o.Op, o.Length = rdmap.OpAtomicRequest, 0
 		o.Atomic = wr.Atomic.request(wr.Op)
@@ -263,9 +263,10 @@ func (w *sendWQE) storeOriginal() error {
 	if err != nil {
 		return err
 	}
-	binary.NativeEndian.PutUint64(pin.Bytes(), w.operation.Original)
-	pin.Release()
-	return nil
+	defer pin.Release()
+	var b [rdmap.AtomicLen]byte
+	binary.NativeEndian.PutUint64(b[:], w.operation.Original)
+	return memfault.Copy(pin.Bytes(), b[:])
 }
 
 // carryOut does what a request does that sends nothing.

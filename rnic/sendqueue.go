@@ -14,9 +14,9 @@ type sendQueue struct {
 
 	mu    sync.Mutex // taken before that of a completion queue
 	queue fifo[*sendWQE]
-	begun int        // requests at the front of queue that the transmitter has passed
+	begun int        // requests at the front of queue that the transmitter has passed, all messages of each
 	late  int        // requests at the end of queue that are only to be flushed
-	reads int        // Reads and atomics among them whose results are not there yet
+	reads int        // messages of Reads and atomics whose responses are not there yet
 	lease stag.Lease // of the SGLs that are checked
 
 	stopped bool // no request is begun, see QP.StopSending
@@ -135,6 +135,17 @@ func (s *sendQueue) pending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sendable()
+}
+
+// underWay yields the requests that were begun, and the one that has more messages to
+// come. The caller holds mu.
+func (s *sendQueue) underWay(yield func(*sendWQE) bool) {
+	for i := range s.queue.n {
+		w := *s.queue.at(i)
+		if w.state == queued && i >= s.begun || !yield(w) {
+			return
+		}
+	}
 }
 
 // sendable returns how many requests in the queue are not only to be flushed. The

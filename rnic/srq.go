@@ -2,7 +2,6 @@ package rnic
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"urnic/pd"
@@ -36,7 +35,7 @@ type SRQ struct {
 	limit  int
 	users  int
 	closed bool
-	hungry []*link // whose messages wait for a receive
+	hungry map[*link]struct{} // whose messages wait for a receive now
 
 	closing sync.Mutex // held by Close
 }
@@ -203,13 +202,21 @@ func (s *SRQ) ArmLimit(n int) error {
 	return nil
 }
 
-// starves notes that a message of a link waits for a receive.
+// starves notes that a message of a link waits for a receive, sated that it waits no
+// longer.
 func (s *SRQ) starves(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.hungry, l) {
-		s.hungry = append(s.hungry, l)
+	if s.hungry == nil {
+		s.hungry = make(map[*link]struct{})
 	}
+	s.hungry[l] = struct{}{}
+}
+
+func (s *SRQ) sated(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.hungry, l)
 }
 
 // feed wakes those who wait for a receive. The caller holds mu.
@@ -217,11 +224,9 @@ func (s *SRQ) feed() {
 	if s.queue.n == 0 {
 		return
 	}
-	for i, l := range s.hungry {
+	for l := range s.hungry {
 		l.feed()
-		s.hungry[i] = nil
 	}
-	s.hungry = s.hungry[:0]
 }
 
 // limitDue tells once that fewer receives are left than the limit. The caller

@@ -129,7 +129,7 @@ type SendWR struct {
 	Flags Flags
 
 	// SGL is the data of Sends and Writes, gathered in order. For Reads it is
-	// the one place where the data goes, and for atomics that where the original
+	// the one place where the data goes, or with QPAttr.SplitReads several, and for atomics that where the original
 	// value goes, 8 octets in the byte order of this machine; it may be empty
 	// for an atomic, as the completion has the value too.
 	SGL    []SGE

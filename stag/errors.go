@@ -55,6 +55,9 @@ func (e *AccessError) Error() string {
 	return s
 }
 
+// RuleInUse is the Rule of a RegisterError for a region to which windows are bound.
+const RuleInUse = "region in use"
+
 // A RegisterError says why memory could not be registered, bound or given up.
 type RegisterError struct {
 	Rule   string // the rule that was broken, in a word or two

@@ -315,7 +315,6 @@ func TestBindIsChecked(t *testing.T) {
 		{"region without bind", func(b *Binding) { b.Region = noBind }, "access rights"},
 		{"zero-based region", func(b *Binding) { b.Region, b.Base = zeroBased, 0 }, "virtual address"},
 		{"local rights", func(b *Binding) { b.Access |= LocalWrite }, "access rights"},
-		{"no rights", func(b *Binding) { b.Access = 0 }, "access rights"},
 		{"write to read-only region", func(b *Binding) { b.Region, b.Access = readOnly, RemoteWrite }, "access rights"},
 		{"before the region", func(b *Binding) { b.Base-- }, "base and bounds"},
 		{"beyond the region", func(b *Binding) { b.Base, b.Len = 0x10FF8, 9 }, "base and bounds"},
@@ -337,6 +336,11 @@ func TestBindIsChecked(t *testing.T) {
 	good.Key++
 	_, err := w.Bind(good)
 	wantRule(t, err, "STag not in invalid state")
+	closed, _ := f.AllocateWindow(f.a, Window2)
+	good.Key, good.Access = closed.STag().Key()+1, 0
+	if _, err := closed.Bind(good); err != nil || !closed.Valid() || closed.Access() != 0 {
+		t.Errorf("a window without rights: %v, valid %v, access %v", err, closed.Valid(), closed.Access())
+	}
 	wantRule(t, w.FastRegister(Memory{Mem: make([]byte, 1)}, 1), "invalid region")
 	if err := w.Deregister(); err != nil {
 		t.Error(err)

@@ -180,7 +180,7 @@ func (e *Entry) mayInvalidate(s STag, by Scope, need Access) error {
 	case e.access&need != need:
 		return &AccessError{Violation: NoRights, STag: s, Wanted: need, Granted: e.access}
 	case e.windows > 0:
-		return &RegisterError{Rule: "region in use", Reason: "memory windows are bound to it", STag: s}
+		return &RegisterError{Rule: RuleInUse, Reason: "memory windows are bound to it", STag: s}
 	case need == RemoteInvalidate && e.scope.Stream == 0 && e.domain.Held(pd.QueuePairs) > 1:
 		return &RegisterError{Rule: "shared STag", Reason: "other streams of the protection domain can use it", STag: s}
 	}
@@ -220,7 +220,7 @@ func (e *Entry) Deregister() error {
 	case e.state == gone:
 		return nil
 	case e.windows > 0:
-		return &RegisterError{Rule: "region in use", Reason: "memory windows are bound to it", STag: Make(e.index, e.lastKey)}
+		return &RegisterError{Rule: RuleInUse, Reason: "memory windows are bound to it", STag: Make(e.index, e.lastKey)}
 	case e.state == valid:
 		e.close()
 	}

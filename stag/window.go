@@ -112,7 +112,7 @@ func (e *Entry) mayBind(b Binding) error {
 		return fail("access rights", "the region does not allow windows")
 	case r.base == 0:
 		return fail("virtual address", "windows can't be bound to a zero-based region")
-	case b.Access&^(remoteAccess|RemoteInvalidate) != 0 || b.Access&remoteAccess == 0:
+	case b.Access&^(remoteAccess|RemoteInvalidate) != 0: // no right at all is allowed, as in ibv_bind_mw(3)
 		return fail("access rights", "a window grants remote read, write or atomic access, nothing else")
 	case b.Access&(RemoteWrite|RemoteAtomic) != 0 && r.access&LocalWrite == 0:
 		return fail("access rights", "remote write and atomic access want a region with local write access")

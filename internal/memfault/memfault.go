@@ -5,16 +5,20 @@ package memfault
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 )
 
 var guarded atomic.Bool
 
-// Guard makes the process one that has such memory. Until then, Copy and Touch don't
-// look out for faults, which would cost each small message a tenth of its time: memory
-// of Go's is never gone.
+// Guard makes the process one that has such memory. Until then, the functions of this
+// package don't look out for faults, which would cost each small message a tenth of its
+// time: memory of Go's is never gone.
 func Guard() { guarded.Store(true) }
+
+// Guarded reports whether Guard was called.
+func Guarded() bool { return guarded.Load() }
 
 // An Error says that memory could not be touched.
 type Error struct {
@@ -24,6 +28,50 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	return fmt.Sprintf("the memory at 0x%x is not mapped, or not for this access: deregister regions before unmapping them", e.Addr)
+}
+
+// Begin makes faults of this goroutine panics, whether or not Guard was called. End makes
+// an *Error of them. Between the two, a function reads or writes memory that may be gone:
+//
+//	func sum(mem []byte) (n int, err error) {
+//		defer memfault.End(memfault.Begin(), &err)
+//		…
+//	}
+//
+// After a fault it can't tell how far it has come. It holds no lock and calls nothing
+// that does: nothing would release it.
+func Begin() (old bool) { return debug.SetPanicOnFault(true) }
+
+// Do runs f between Begin and End, if Guard was called.
+func Do(f func()) error {
+	if !guarded.Load() {
+		f()
+		return nil
+	}
+	return doGuarded(f)
+}
+
+func doGuarded(f func()) (err error) {
+	defer End(Begin(), &err)
+	f()
+	return nil
+}
+
+// Update replaces a word by what change makes of it, in one step for all who use
+// package sync/atomic, and returns the word before. It may call change several times.
+func Update(word *uint64, change func(uint64) uint64) (before uint64, err error) {
+	if err := writable(word); err != nil {
+		return 0, err
+	}
+	err = Do(func() {
+		for {
+			before = atomic.LoadUint64(word)
+			if atomic.CompareAndSwapUint64(word, before, change(before)) {
+				return
+			}
+		}
+	})
+	return before, err
 }
 
 // Copy copies src to dst, as much as fits. It returns an *Error if either can't be
@@ -37,8 +85,7 @@ func Copy(dst, src []byte) error {
 }
 
 func copyGuarded(dst, src []byte) (err error) {
-	old := debug.SetPanicOnFault(true)
-	defer end(old, &err)
+	defer End(Begin(), &err)
 	copy(dst, src)
 	return nil
 }
@@ -55,8 +102,7 @@ func Touch(p []byte) error {
 }
 
 func touchGuarded(p []byte) (err error) {
-	old := debug.SetPanicOnFault(true)
-	defer end(old, &err)
+	defer End(Begin(), &err)
 	look(p)
 	return nil
 }
@@ -77,15 +123,25 @@ func look(p []byte) (sum byte) {
 	return sum
 }
 
-// end restores what a fault does, and makes the panic of one an error: nothing else
-// in a copy can panic.
-func end(old bool, err *error) {
+// badAddress is what the runtime says of a fault whose address it does not tell: that
+// of address 0, and of those that no memory can have.
+const badAddress = "runtime error: invalid memory address or nil pointer dereference"
+
+// End restores what a fault does, and makes the panic of one an *Error. It has to be
+// deferred. Any other panic goes on.
+func End(old bool, err *error) {
 	debug.SetPanicOnFault(old)
-	switch r := recover().(type) {
-	case nil:
-	case interface{ Addr() uintptr }: // see debug.SetPanicOnFault
-		*err = &Error{Addr: r.Addr()}
-	default: // of addresses that no memory can have, the runtime does not tell which
-		*err = &Error{}
+	r := recover()
+	if r == nil {
+		return
 	}
+	if fault, ok := r.(interface{ Addr() uintptr }); ok { // see debug.SetPanicOnFault
+		*err = &Error{Addr: fault.Addr()}
+		return
+	}
+	if e, ok := r.(runtime.Error); ok && e.Error() == badAddress {
+		*err = &Error{}
+		return
+	}
+	panic(r)
 }

@@ -7,16 +7,8 @@ import (
 	"fmt"
 )
 
-type fd struct{}
-
 // New returns a descriptor that is not readable. It fails with
 // errors.ErrUnsupported on systems where this package knows none.
 func New() (*FD, error) {
 	return nil, fmt.Errorf("pollfd: %w on this system", errors.ErrUnsupported)
 }
-
-func (fd) signal() {}
-func (fd) drain()  {}
-
-// Close closes the descriptor.
-func (*FD) Close() error { return nil }

@@ -22,6 +22,8 @@ type Options struct {
 	Buffer int // octets on their way in one direction; 0: DefaultBuffer
 
 	Polls bool // the streams say that they can be polled
+
+	Host net.IP // of the end that dials; nil: 192.0.2.1
 }
 
 // A Conn is one end of a stream. It is a net.Conn, and can be used without

@@ -80,7 +80,11 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 		o = n.Options(number)
 	}
 	o.Polls = o.Polls || n.Polls
-	a, b := pipe(o, addr(1, 49152+number%(1<<14)), l.addr)
+	from := addr(1, 49152+number%(1<<14))
+	if o.Host != nil {
+		from.IP = o.Host
+	}
+	a, b := pipe(o, from, l.addr)
 	select {
 	case l.queue <- b:
 		select {

@@ -3,7 +3,10 @@ package sockio
 import (
 	"io"
 	"net"
+	"slices"
 	"sync"
+
+	"urnic/internal/memfault"
 )
 
 // bufferLimit is how many octets a buffered stream takes before it says that
@@ -47,10 +50,15 @@ func (b *buffered) Writev(pieces [][]byte, wait bool) (int, error) {
 			return 0, err
 		}
 		n, offered := 0, 0
+		var fault error
 		for _, p := range pieces {
 			offered += len(p)
-			k := min(len(p), bufferLimit-len(b.out))
-			b.out = append(b.out, p[:k]...)
+			at, k := len(b.out), min(len(p), bufferLimit-len(b.out))
+			b.out = slices.Grow(b.out, k)[:at+k]
+			if fault = memfault.Copy(b.out[at:], p[:k]); fault != nil {
+				b.out = b.out[:at]
+				break
+			}
 			if n += k; k < len(p) {
 				break
 			}
@@ -64,8 +72,8 @@ func (b *buffered) Writev(pieces [][]byte, wait bool) (int, error) {
 		}
 		change := b.change
 		b.mu.Unlock()
-		if n > 0 || offered == 0 || !wait {
-			return n, nil
+		if n > 0 || offered == 0 || !wait || fault != nil {
+			return n, fault
 		}
 		<-change
 	}

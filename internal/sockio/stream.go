@@ -10,7 +10,8 @@ import (
 type Stream interface {
 	// Writev writes pieces in their order. It returns how many octets the
 	// stream took: with wait, at least one unless there is an error or nothing
-	// to write; without, possibly none.
+	// to write; without, possibly none. A *memfault.Error says that a piece can't
+	// be read. The stream can go on then; pieces before it may not be taken.
 	Writev(pieces [][]byte, wait bool) (int, error)
 
 	// TryRead reads what is there into p: nothing, if n and err are zero. At
@@ -56,14 +57,13 @@ func New(c net.Conn) Stream {
 	return newBuffered(c)
 }
 
-// TryRead reads an octet from c, if one is there and c can tell.
-func TryRead(c net.Conn) (int, error) {
-	var p [1]byte
+// TryRead reads what is there into p, if c can tell: nothing, if n and err are zero.
+func TryRead(c net.Conn, p []byte) (int, error) {
 	switch c := c.(type) {
 	case Stream:
-		return c.TryRead(p[:])
+		return c.TryRead(p)
 	case *net.TCPConn:
-		return tryTCP(c, p[:])
+		return tryTCP(c, p)
 	}
 	return 0, nil
 }

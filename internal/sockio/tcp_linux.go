@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"urnic/internal/memfault"
 )
 
 // maxPieces is how many pieces one system call takes (IOV_MAX).
@@ -101,7 +103,11 @@ func (t *tcp) writeNow(fd uintptr) {
 	for errno == unix.EINTR {
 		n, errno = w.writev(int(fd), w.pieces)
 	}
-	if w.n = n; errno != 0 && errno != unix.EAGAIN {
+	switch w.n = n; errno {
+	case 0, unix.EAGAIN:
+	case unix.EFAULT: // the kernel does not say where
+		w.err = &memfault.Error{}
+	default:
 		w.err = errno
 	}
 }

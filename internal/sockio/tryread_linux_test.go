@@ -63,7 +63,7 @@ func TestTryReadLooksWithoutWaiting(t *testing.T) {
 			if name == "our close" {
 				_ = a.Close()
 			}
-			n, err := TryRead(c)
+			n, err := TryRead(c, make([]byte, 1))
 			if n != tt.n || !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 				t.Errorf("%s, wrapped %v: %d, %v; want %d, %v", name, wrapped, n, err, tt.n, tt.want)
 			}
@@ -80,23 +80,23 @@ func TestTryReadOfAConnectionThatCannotTell(t *testing.T) {
 		a, b := net.Pipe()
 		go func() { _, _ = b.Write([]byte("x")) }()
 		synctest.Wait()
-		if n, err := TryRead(a); n != 0 || err != nil {
+		if n, err := TryRead(a, make([]byte, 1)); n != 0 || err != nil {
 			t.Errorf("a pipe: %d, %v", n, err)
 		}
 		_ = a.Close()
 		_ = b.Close()
 	})
 	c, d := simnet.Pipe(simnet.Options{})
-	if n, err := TryRead(c); n != 0 || err != nil {
+	if n, err := TryRead(c, make([]byte, 1)); n != 0 || err != nil {
 		t.Errorf("a Stream in silence: %d, %v", n, err)
 	}
 	if err := d.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := TryRead(c); n != 0 || !errors.Is(err, io.EOF) {
+	if n, err := TryRead(c, make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("a Stream that has ended: %d, %v", n, err)
 	}
-	if n, err := TryRead(simnet.Plain(c)); n != 0 || err != nil {
+	if n, err := TryRead(simnet.Plain(c), make([]byte, 1)); n != 0 || err != nil {
 		t.Errorf("without its means: %d, %v", n, err)
 	}
 }

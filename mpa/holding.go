@@ -1,0 +1,115 @@
+package mpa
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// MaxBuffers is how many octets of buffers a connection holds at most: an intake, an
+// arena, and two with what the stream has not taken of the ULP's memory.
+const MaxBuffers = intakeSize + 3*arenaSize
+
+// A holding is the buffers that one direction of a connection keeps while it waits
+// for the peer, and since when. Only its direction changes it.
+type holding struct {
+	tell  func(octets int) // or nil, see SetKeeper
+	told  int              // octets that it has been told of
+	mark  uint64           // how far the direction was when the stall began
+	since atomic.Int64     // when that was, in ns; 0: it does not stall
+}
+
+// hold notes that so many octets are kept from now on.
+func (h *holding) hold(octets int) {
+	if d := octets - h.told; d != 0 && h.tell != nil {
+		h.told = octets
+		h.tell(d)
+	}
+}
+
+// stalls notes that the direction waits for the peer, and how far it is. It is the
+// same stall as the last time unless the direction has made a step since.
+func (h *holding) stalls(at, step uint64) {
+	if h.tell != nil && (h.since.Load() == 0 || at-h.mark >= step) {
+		h.mark = at
+		h.since.Store(time.Now().UnixNano())
+	}
+}
+
+// moves notes that the direction waits no longer.
+func (h *holding) moves() {
+	if h.since.Load() != 0 {
+		h.since.Store(0)
+	}
+}
+
+// SetKeeper has tell told of each change of how many octets of buffers the connection
+// keeps while it waits for its peer: to send the rest of an FPDU, or to take what was
+// posted. It may be called by those who send and those who receive at the same time,
+// must be quick, and must not call methods of the connection. SetKeeper is to be
+// called before the connection is used.
+func (c *Conn) SetKeeper(tell func(octets int)) { c.in.tell, c.out.tell = tell, tell }
+
+// Stalled returns since when the connection has kept buffers for a peer that goes on
+// with nothing: neither with an FPDU that it has begun, nor with taking a batch of
+// what was posted. It returns the zero Time if there are none. It may be called from
+// anywhere.
+func (c *Conn) Stalled() time.Time {
+	in, out := c.in.since.Load(), c.out.since.Load()
+	switch {
+	case in == 0:
+		in = out
+	case out != 0:
+		in = min(in, out)
+	}
+	if in == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, in)
+}
+
+// Free gives back all buffers of a connection that is closed and that nobody uses any
+// more: neither for sending nor for receiving.
+func (c *Conn) Free() {
+	c.enter()
+	c.in.drop()
+	c.leave()
+	c.out.free()
+}
+
+// keep notes that the intake's buffer stays while the peer has to go on.
+func (in *intake) keep() {
+	in.hold(intakeSize)
+	in.stalls(in.order, 1)
+}
+
+// settle ends a flush: what was the ULP's memory is copied, and what is kept until
+// the stream takes it is noted.
+func (b *batch) settle() {
+	b.keep()
+	if b.octets == 0 {
+		b.moves()
+	} else {
+		b.stalls(b.accepted, batchLimit)
+	}
+	b.hold(b.size())
+}
+
+// size returns how many octets of arenas the batch has.
+func (b *batch) size() int {
+	n := len(b.kept)
+	if b.arena != nil {
+		n++
+	}
+	return n * arenaSize
+}
+
+// free gives all arenas back, with what is in them.
+func (b *batch) free() {
+	for _, k := range b.kept {
+		arenas.Put(k.arena)
+	}
+	b.kept, b.pieces, b.foreign, b.fpdus, b.written, b.used, b.octets, b.open = nil, nil, nil, nil, 0, 0, 0, false
+	b.done()
+	b.moves()
+	b.hold(0)
+}
