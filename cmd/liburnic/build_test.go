@@ -85,7 +85,7 @@ var makeInstrumented = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built, "liburnic.so")
 	args := slices.Concat(sanitizerFlags, []string{
 		"-std=c11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-shared",
-		"-nodefaultlibs", "-Wl,--version-script,shim/liburnic.map", "-Wl,-z,now", "-Wl,-Bsymbolic-functions", "-o", path,
+		"-nodefaultlibs", "-Wl,--version-script,shim/liburnic.map", "-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,-Bsymbolic-functions", "-o", path,
 	}, files)
 	return path, command("gcc", append(args, "-ldl", "-lc", "-pthread")...)
 })

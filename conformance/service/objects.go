@@ -47,6 +47,7 @@ func (c *session) hello(_ context.Context, a *HelloArgs) (any, error) {
 		return nil, &Error{Code: CodeVersion, Message: fmt.Sprintf("this server speaks version %d of the protocol, not %d", Version, a.Version)}
 	}
 	c.said = true
+	c.server.speaks(c)
 	attr := c.dev.Attr()
 	h := &Hello{
 		Version: Version, Implementation: "urnic", Release: c.server.Release,

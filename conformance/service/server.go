@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ const (
 	maxQueued   = 64 * maxDepth    // requests or completions of all queues
 	maxDepths   = 64 * 128         // IRDs or ORDs of all connections
 	maxHalfOpen = 64               // connections whose Request is not in
+	maxBuffers  = 16 << 20         // octets of stream buffers
 	maxAccepted = 256              // results of one listener that accepted has not fetched
 	writeWait   = 10 * time.Second // for a client that does not read
 	lingering   = time.Second      // for a client to read the last answer
@@ -60,9 +62,15 @@ type Options struct {
 type server struct {
 	Options
 	record  *sharedWriter
-	slots   chan struct{} // a token for each session
 	refused chan struct{} // a token for each connection that is about to be closed for want of one
 	wg      sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions int           // there are
+	speaking int           // of them have said hello
+	silent   []*session    // have not, oldest first
+	leaving  bool          // one of the latter makes room
+	changed  chan struct{} // closed and replaced when any of these changes
 }
 
 // Serve serves the sessions of those who connect, until the context ends or the
@@ -71,7 +79,7 @@ type server struct {
 // if there is one, could be written.
 func Serve(ctx context.Context, l net.Listener, o Options) error {
 	s := &server{Options: o.withDefaults()}
-	s.slots, s.refused = make(chan struct{}, s.MaxSessions), make(chan struct{}, s.MaxSessions)
+	s.changed, s.refused = make(chan struct{}), make(chan struct{}, s.MaxSessions)
 	if o.Device.Record != nil {
 		s.record = &sharedWriter{w: o.Device.Record}
 	}
@@ -107,7 +115,12 @@ func (s *server) accept(ctx context.Context, l net.Listener) error {
 			continue
 		}
 		pause = time.Millisecond
-		s.wg.Go(func() { s.serve(ctx, conn) })
+		c := newSession(s, conn)
+		if s.enter(ctx, c) {
+			s.wg.Go(func() { s.serve(ctx, c) })
+		} else {
+			s.wg.Go(func() { s.refuse(ctx, conn) })
+		}
 	}
 }
 
@@ -136,24 +149,86 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// serve is one control connection.
-func (s *server) serve(ctx context.Context, conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // the client is gone, or has been told why
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
-		sendLine(conn, answerTo(0, nil, &Error{Code: CodeLimit, Message: "there are as many sessions as may be: try again when one has ended"}))
-		select {
-		case s.refused <- struct{}{}:
-			defer func() { <-s.refused }()
-			linger(ctx, conn)
-		default:
-		}
-		return
-	}
-	c := newSession(s, conn)
+// serve is one control connection that has a place.
+func (s *server) serve(ctx context.Context, c *session) {
+	defer c.conn.Close() //nolint:errcheck // the client is gone, or has been told why
+	defer s.leave(c)
 	c.run(ctx)
+}
+
+// refuse is one that has none.
+func (s *server) refuse(ctx context.Context, conn net.Conn) {
+	defer conn.Close() //nolint:errcheck // the client is gone, or has been told why
+	sendLine(conn, answerTo(0, nil, &Error{Code: CodeLimit, Message: "there are as many sessions as may be: try again when one has ended"}))
+	select {
+	case s.refused <- struct{}{}:
+		defer func() { <-s.refused }()
+		linger(ctx, conn)
+	default:
+	}
+}
+
+// enter takes a place for a session. If there is none, the oldest session that has not
+// said hello makes room. It reports false if all have, or the context ends.
+func (s *server) enter(ctx context.Context, c *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.sessions >= s.MaxSessions {
+		if s.speaking >= s.MaxSessions {
+			return false
+		}
+		if !s.leaving && len(s.silent) > 0 {
+			s.leaving = true
+			_ = s.silent[0].conn.Close() // which ends it
+			s.silent = slices.Delete(s.silent, 0, 1)
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		if ctx.Err() != nil {
+			return false
+		}
+	}
+	s.sessions++
+	s.silent = append(s.silent, c)
+	return true
+}
+
+// speaks notes that a session has said hello.
+func (s *server) speaks(c *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.silent, c); i >= 0 {
+		s.silent = slices.Delete(s.silent, i, i+1)
+		s.speaking++
+		c.counted = true
+		s.change()
+	}
+}
+
+// leave gives the place of a session back.
+func (s *server) leave(c *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions--
+	if i := slices.Index(s.silent, c); i >= 0 {
+		s.silent = slices.Delete(s.silent, i, i+1)
+	} else if c.counted {
+		s.speaking--
+	} else {
+		s.leaving = false
+	}
+	s.change()
+}
+
+// change tells who waits. The caller holds mu.
+func (s *server) change() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // linger ends this side's half of a connection, and waits a moment for the client

@@ -26,13 +26,14 @@ var (
 // A session serves one control connection. Requests are carried out one at a
 // time, in the goroutine of run; what is under mu is also touched by listeners.
 type session struct {
-	server *server
-	conn   net.Conn
-	local  netip.AddrPort
-	remote netip.AddrPort
-	busy   atomic.Bool    // a request is being carried out
-	wg     sync.WaitGroup // of listeners, and connections on their way
-	said   bool           // hello
+	server  *server
+	conn    net.Conn
+	local   netip.AddrPort
+	remote  netip.AddrPort
+	busy    atomic.Bool    // a request is being carried out
+	wg      sync.WaitGroup // of listeners, and connections on their way
+	said    bool           // hello
+	counted bool           // among those that have; under the server's mu
 
 	ctx    context.Context // of the device: ends with the session, or with configure
 	cancel context.CancelFunc
@@ -78,6 +79,7 @@ func (c *session) open(ctx context.Context) error {
 		pd.CompletionChannels: 1, pd.SharedQueues: maxSRQs, pd.SendWRs: maxQueued, pd.RecvWRs: maxQueued,
 		pd.Regions: maxObjects, pd.Windows: maxObjects, pd.MemoryOctets: c.server.Octets,
 		pd.InboundReads: maxDepths, pd.OutboundReads: maxDepths, pd.Listeners: maxListener, pd.HalfOpen: maxHalfOpen,
+		pd.StreamOctets: maxBuffers,
 	}
 	cfg.DomainLimits = pd.Limits{}
 	cfg.MaxWR, cfg.MaxCQE = maxDepth, maxEntries

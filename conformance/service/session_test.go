@@ -169,6 +169,32 @@ func TestTooManySessionsAreTurnedAway(t *testing.T) {
 	}
 }
 
+// Connections that say nothing take no place from those who speak.
+func TestSilentConnectionsMakeRoomForSessions(t *testing.T) {
+	const places = 3
+	address := serving(t, Options{MaxSessions: places})
+	speaking := dialRaw(t, address)
+	speaking.says(t, helloLine)
+	if a := speaking.hears(t); a.Error != nil {
+		t.Fatal(a.Error)
+	}
+	for i := range 5 {
+		for range 4 * places {
+			_ = dialRaw(t, address)
+		}
+		c := dialRaw(t, address)
+		c.says(t, helloLine)
+		if a := c.hears(t); a.Error != nil {
+			t.Fatalf("client %d: %v", i, a.Error)
+		}
+		_ = c.Close()
+	}
+	speaking.says(t, `{"id":2,"op":"hello","args":{"version":1}}`+"\n")
+	if a := speaking.hears(t); a.Error != nil || a.ID != 2 {
+		t.Errorf("who spoke first hears %+v", a)
+	}
+}
+
 func TestEverythingGoesWithTheControlConnection(t *testing.T) {
 	leakcheck.Check(t)
 	address := serving(t, Options{})

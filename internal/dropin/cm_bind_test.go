@@ -348,7 +348,11 @@ func TestTypeOfServiceIsThatOfTheSocket(t *testing.T) {
 			if strings.HasPrefix(address, "[") {
 				level, name = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
 			}
-			if got, err := unix.GetsockoptInt(p.ids.get(id).fd, level, name); got != 0x28 || err != nil {
+			var got int
+			if err := withFD(p.ids.get(id).socket, func(fd int) (err error) {
+				got, err = unix.GetsockoptInt(fd, level, name)
+				return err
+			}); got != 0x28 || err != nil {
 				t.Errorf("%s, early %t: 0x%x, %v", address, early, got, err)
 			}
 		}

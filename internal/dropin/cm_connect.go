@@ -160,16 +160,16 @@ func (id *cmID) dial(ctx context.Context) (net.Conn, error) {
 
 func (id *cmID) dialOnce(ctx context.Context) (net.Conn, error) {
 	id.mu.Lock()
-	fd, local, peer, o := id.fd, id.local, id.peer, id.options
-	id.fd = -1
+	socket, local, peer, o := id.socket, id.local, id.peer, id.options
+	id.socket = nil
 	id.mu.Unlock()
-	if fd < 0 {
+	if socket == nil {
 		var err error
-		if fd, _, err = bindSocket(local, o); err != nil {
+		if socket, _, err = bindSocket(local, o); err != nil {
 			return nil, err
 		}
 	}
-	return connectSocket(ctx, fd, peer)
+	return connectSocket(ctx, socket, peer)
 }
 
 // failure returns the event for a connection that has not come about, by the rules

@@ -66,7 +66,7 @@ func (e *Engine) EvchCreate() (h Handle, fd int, _ Errno) {
 		_ = q.close() // nobody has seen it
 		return 0, -1, e.refuse(syscall.ENOMEM, "create event channel: there are too many")
 	}
-	return h, q.fd, ok
+	return h, q.num, ok
 }
 
 // EvchNext tells the oldest event that nobody has fetched.

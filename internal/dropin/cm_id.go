@@ -4,10 +4,9 @@ package dropin
 
 import (
 	"context"
+	"os"
 	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"urnic/rnic"
 )
@@ -48,7 +47,7 @@ type cmID struct {
 	options socketOptions
 
 	local, peer endpoint
-	fd          int // the socket that has the local endpoint, until it listens or connects, or -1
+	socket      *os.File // that has the local endpoint, until it listens or connects, or nil
 
 	listener *rnic.Listener
 	backlog  int // requests that may wait to be fetched
@@ -77,7 +76,8 @@ func (e *Engine) IDCreate(evch Handle, cookie uint64) (Handle, Errno) {
 
 // newID returns an id that has a handle, or nil if there are too many.
 func (e *Engine) newID(ch *eventChannel) *cmID {
-	id := &cmID{engine: e, channel: ch, fd: -1, options: socketOptions{tos: -1}}
+	id := &cmID{engine: e, channel: ch, options: socketOptions{tos: -1}}
+	e.usesCM.Store(true)
 	id.mu.Lock() // until it is whole
 	defer id.mu.Unlock()
 	if id.handle = e.ids.add(id); id.handle == 0 {
@@ -174,9 +174,9 @@ func (id *cmID) destroy() bool {
 	id.gone = true
 	state := id.state
 	events := id.channel.take(func(ev *cmEvent) bool { return ev.id == id || ev.child == id })
-	if id.fd >= 0 {
-		_ = unix.Close(id.fd) // it was only bound
-		id.fd = -1
+	if id.socket != nil {
+		_ = id.socket.Close() // it was only bound
+		id.socket = nil
 	}
 	l, r, q, cancel := id.listener, id.request, id.qp, id.cancel
 	id.request = nil

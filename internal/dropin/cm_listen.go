@@ -30,11 +30,11 @@ func (e *Engine) IDListen(h Handle, backlog uint32) Errno {
 		if id.backlog = int(backlog); backlog == 0 || backlog > maxBacklog {
 			id.backlog = maxBacklog
 		}
-		n, err := listenOn(id.fd, id.backlog)
+		n, err := listenOn(id.socket, id.backlog)
 		if err != nil {
 			return e.fail(err)
 		}
-		id.fd = -1
+		id.socket = nil
 		l, err := e.device.ListenOn(n)
 		if err != nil {
 			id.state = cmOver // the socket is gone

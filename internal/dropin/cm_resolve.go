@@ -4,8 +4,6 @@ package dropin
 
 import (
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // IDBind gives an id a source address and a port: a free one, if addr leaves it
@@ -28,11 +26,11 @@ func (id *cmID) bind(a endpoint) Errno {
 	if a.wantsScope() {
 		return id.engine.refuse(syscall.EINVAL, "bind to %v: a link-local address wants the interface", a)
 	}
-	fd, got, err := bindSocket(a, id.options)
+	socket, got, err := bindSocket(a, id.options)
 	if err != nil {
 		return id.engine.fail(err)
 	}
-	id.fd, id.local, id.state = fd, got, cmBound
+	id.socket, id.local, id.state = socket, got, cmBound
 	return ok
 }
 
@@ -162,16 +160,13 @@ func (id *cmID) setOption(name uint32, value []byte) Errno {
 	switch name {
 	case cmOptionTOS:
 		id.options.tos = int(value[0])
-		if id.fd >= 0 {
-			setTOS(id.fd, id.local, id.options.tos)
-		}
+		id.onSocket(func(fd int) { setTOS(fd, id.local, id.options.tos) })
 	case cmOptionReuseAddr:
 		if id.state != cmIdle && (!on || id.state == cmListening) {
 			return id.refuse("set REUSEADDR")
 		}
-		if id.options.reuse = on; id.fd >= 0 {
-			setReuse(id.fd, on)
-		}
+		id.options.reuse = on
+		id.onSocket(func(fd int) { setReuse(fd, on) })
 	case cmOptionAFOnly:
 		if id.state != cmIdle && id.state != cmBound {
 			return id.refuse("set AFONLY")
@@ -185,13 +180,20 @@ func (id *cmID) setOption(name uint32, value []byte) Errno {
 	return ok // how long to wait for acknowledgements is TCP's affair
 }
 
+// onSocket calls f with the descriptor of the socket that is bound, if there is one.
+func (id *cmID) onSocket(f func(fd int)) {
+	if id.socket != nil {
+		_ = withFD(id.socket, func(fd int) error { f(fd); return nil }) // nobody else closes it
+	}
+}
+
 // rebind binds anew, if the id is bound to an address of IPv6: the system takes
 // AFONLY only before.
 func (id *cmID) rebind() Errno {
-	if id.fd < 0 || !id.local.ip.Is6() {
+	if id.socket == nil || !id.local.ip.Is6() {
 		return ok
 	}
-	_ = unix.Close(id.fd) // it was only bound
-	id.fd, id.state = -1, cmIdle
+	_ = id.socket.Close() // it was only bound
+	id.socket, id.state = nil, cmIdle
 	return id.bind(id.local)
 }

@@ -28,19 +28,36 @@ type socketOptions struct {
 // bindSocket returns a socket that has the endpoint, and that: with a port, if it
 // left that open. As with rdma_cm, connections that have just ended don't keep a
 // port, but any socket that holds it does, whether it listens or not.
-func bindSocket(a endpoint, o socketOptions) (fd int, got endpoint, err error) {
-	fd, err = unix.Socket(a.family(), unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+//
+// The socket is an os.File, so that the Go runtime's poller has it: what that has is
+// closed in a child of fork (cmd/liburnic/shim/forked.c).
+func bindSocket(a endpoint, o socketOptions) (f *os.File, got endpoint, err error) {
+	fd, err := unix.Socket(a.family(), unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return -1, endpoint{}, fmt.Errorf("a socket: %w", err)
+		return nil, endpoint{}, fmt.Errorf("a socket: %w", err)
 	}
+	f = os.NewFile(uintptr(fd), "socket")
 	if err = bindTo(fd, a, o); err == nil {
 		var s unix.Sockaddr
 		if s, err = unix.Getsockname(fd); err == nil {
-			return fd, endpointOf(s), nil
+			return f, endpointOf(s), nil
 		}
 	}
-	_ = unix.Close(fd) // err says why
-	return -1, endpoint{}, fmt.Errorf("bind to %v: %w", a, err)
+	_ = f.Close() // err says why
+	return nil, endpoint{}, fmt.Errorf("bind to %v: %w", a, err)
+}
+
+// withFD calls f with a socket's descriptor.
+func withFD(s *os.File, f func(fd int) error) error {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	if err := raw.Control(func(fd uintptr) { result = f(int(fd)) }); err != nil {
+		return err
+	}
+	return result
 }
 
 func bindTo(fd int, a endpoint, o socketOptions) error {
@@ -88,28 +105,33 @@ func setTOS(fd int, a endpoint, tos int) {
 }
 
 // listenOn makes a bound socket listen, and takes it over if it succeeds.
-func listenOn(fd, backlog int) (net.Listener, error) {
-	setReuse(fd, true) // what it accepts then leaves the port to the next listener
-	if err := unix.Listen(fd, backlog); err != nil {
-		setReuse(fd, false)
+func listenOn(f *os.File, backlog int) (net.Listener, error) {
+	err := withFD(f, func(fd int) error {
+		setReuse(fd, true) // what it accepts then leaves the port to the next listener
+		err := unix.Listen(fd, backlog)
+		if err != nil {
+			setReuse(fd, false)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	f := os.NewFile(uintptr(fd), "listening socket")
 	defer func() { _ = f.Close() }() // FileListener has one of its own
 	return net.FileListener(f)
 }
 
 // connectSocket connects a bound socket, which it takes over, whatever comes. It
 // returns the context's error, or one that wraps an Errno.
-func connectSocket(ctx context.Context, fd int, to endpoint) (net.Conn, error) {
-	setReuse(fd, true)
-	err := unix.Connect(fd, to.sockaddr())
+func connectSocket(ctx context.Context, f *os.File, to endpoint) (net.Conn, error) {
+	defer func() { _ = f.Close() }() // FileConn has one of its own
+	err := withFD(f, func(fd int) error {
+		setReuse(fd, true)
+		return unix.Connect(fd, to.sockaddr())
+	})
 	if err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) {
-		_ = unix.Close(fd) // err says why
 		return nil, fmt.Errorf("connect to %v: %w", to, err)
 	}
-	f := os.NewFile(uintptr(fd), "socket")
-	defer func() { _ = f.Close() }() // FileConn has one of its own
 	if err := f.SetDeadline(time.Now().Add(connectTimeout)); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (e *Engine) ContextOpen(cookie uint64) (h Handle, asyncFD int, _ Errno) {
 		_ = q.close() // nobody has seen it
 		return 0, -1, e.refuse(syscall.ENOMEM, "open device: too many contexts")
 	}
-	return c.handle, q.fd, ok
+	return c.handle, q.num, ok
 }
 
 // AsyncNext tells the oldest asynchronous event that nobody has fetched.

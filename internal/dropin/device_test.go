@@ -135,8 +135,12 @@ func TestRecording(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	if s, err := os.Stat(files[0]); err != nil || s.Size() < 500 {
-		t.Errorf("%v, %v", s, err)
+	s, err := os.Stat(files[0])
+	if err != nil || s.Size() < 500 {
+		t.Fatalf("%v, %v", s, err)
+	}
+	if s.Mode() != 0o600 {
+		t.Errorf("its mode is %v", s.Mode())
 	}
 	if _, err := Open([]string{"URNIC_PCAP=" + filepath.Join(dir, "none", "x")}, nil); err == nil || !strings.Contains(err.Error(), "URNIC_PCAP") {
 		t.Errorf("a file that can't be made: %v", err)

@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"urnic/internal/capture"
 	"urnic/internal/memfault"
 	"urnic/mpa"
 	"urnic/pd"
@@ -40,8 +41,9 @@ type Engine struct {
 	numbers qpNumbers
 	granted sync.Map // STag of a region (uint32): its enum ibv_access_flags
 	meeting meeting
-	ofCQ    sync.Map // *rnic.CQ: *completionQueue
-	ofSRQ   sync.Map // *rnic.SRQ: *sharedQueue
+	usesCM  atomic.Bool // the program has made an id of rdma_cm
+	ofCQ    sync.Map    // *rnic.CQ: *completionQueue
+	ofSRQ   sync.Map    // *rnic.SRQ: *sharedQueue
 
 	gids gidTable
 
@@ -67,7 +69,7 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 		Name: deviceName, Limits: limits(), JudgeLate: true, MPA: e.mpa, Logger: e.log.slog(),
 	}
 	if s.pcap != "" {
-		f, err := os.Create(s.pcap)
+		f, err := capture.Create(s.pcap)
 		if err != nil {
 			return nil, fmt.Errorf("URNIC_PCAP: %w", err)
 		}

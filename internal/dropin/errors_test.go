@@ -207,6 +207,43 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// A new queue pair of an iWARP device is in the state INIT, as such devices have no RESET,
+// and tells the rights that the peer has; one of another device is in the state RESET.
+// Both tell the capacities that they have got.
+func TestQueryOfANewQueuePair(t *testing.T) {
+	const rights = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic
+	for transport, want := range map[string]struct{ state, access uint32 }{
+		"iwarp": {qpsInit, rights}, "ethernet": {qpsReset, 0},
+	} {
+		l := newLab(t, "URNIC_TRANSPORT="+transport)
+		e := l.end()
+		init := e.init
+		init.MaxSendWR, init.MaxRecvWR, init.MaxSendSGE, init.MaxRecvSGE, init.MaxInline = 5, 6, 7, 3, 40
+		l.must("create QP", l.QPCreate(e.pd, &init))
+		var a QPAttr
+		l.must("query", l.QPQuery(init.QP, &a))
+		if a.State != want.state || a.CurState != want.state || a.Access != want.access {
+			t.Errorf("%s: state %d and %d, access 0x%x; want %d and 0x%x", transport, a.State, a.CurState, a.Access, want.state, want.access)
+		}
+		if a.MaxSendWR != 5 || a.MaxRecvWR != 6 || a.MaxSendSGE < 7 || a.MaxRecvSGE < 3 || a.MaxInline != 40 {
+			t.Errorf("%s: %+v", transport, a)
+		}
+		if posts := l.QPPostRecv(init.QP, &RecvWR{}, nil) == ok; posts != (want.state == qpsInit) {
+			t.Errorf("%s: a receive can be posted: %v", transport, posts)
+		}
+		l.must("modify to INIT", l.QPModify(init.QP, &QPAttr{State: qpsInit, CurState: want.state, Port: 1, Access: accessRemoteRead}, qpState|qpCurState|qpPort|qpAccess))
+		l.must("query", l.QPQuery(init.QP, &a))
+		if a.State != qpsInit || a.Access != accessRemoteRead {
+			t.Errorf("%s, modified: %+v", transport, a)
+		}
+		l.must("modify to RESET", l.QPModify(init.QP, &QPAttr{State: qpsReset}, qpState))
+		l.must("query", l.QPQuery(init.QP, &a))
+		if a.State != qpsReset || a.Access != want.access {
+			t.Errorf("%s, reset: %+v", transport, a)
+		}
+	}
+}
+
 // The status of a connection that could not be made is that of the first Send.
 func TestFailedConnection(t *testing.T) {
 	l := newLab(t)

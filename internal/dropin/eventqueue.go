@@ -3,29 +3,37 @@
 package dropin
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"urnic/internal/pollfd"
 )
 
 // An eventQueue holds events for a program that waits for them with poll(2): its
 // descriptor is readable while there are some. O_NONBLOCK is not set on it, because it
 // is the program that chooses whether the calls which fetch an event may wait.
 type eventQueue[T any] struct {
-	fd int
+	num int // of the descriptor
 
 	mu     sync.Mutex
+	fd     *pollfd.FD
 	events []T
 	closed bool
 }
 
 func newEventQueue[T any]() (*eventQueue[T], error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	fd, err := pollfd.New()
 	if err != nil {
 		return nil, fmt.Errorf("a descriptor for events: %w", err)
 	}
-	return &eventQueue[T]{fd: fd}, nil
+	if err := unix.SetNonblock(fd.Num(), false); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), fd.Close())
+	}
+	return &eventQueue[T]{num: fd.Num(), fd: fd}, nil
 }
 
 // push adds an event.
@@ -35,19 +43,8 @@ func (q *eventQueue[T]) push(e T) {
 	if q.closed {
 		return
 	}
-	if q.events = append(q.events, e); len(q.events) == 1 {
-		q.signal()
-	}
-}
-
-// signal makes the descriptor readable.
-func (q *eventQueue[T]) signal() {
-	// It can't be full: it is written to once for each time that it is read.
-	for {
-		if _, err := unix.Write(q.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != unix.EINTR {
-			return
-		}
-	}
+	q.events = append(q.events, e)
+	q.fd.Set()
 }
 
 // next returns the oldest event, or false.
@@ -59,10 +56,8 @@ func (q *eventQueue[T]) next() (e T, ok bool) {
 	}
 	var none T
 	e, q.events[0] = q.events[0], none // so that nothing is kept alive by it
-	if q.events = q.events[1:]; len(q.events) == 0 {
-		q.events = nil
-		q.clear()
-	}
+	q.events = q.events[1:]
+	q.settle()
 	return e, true
 }
 
@@ -78,28 +73,23 @@ func (q *eventQueue[T]) take(match func(T) bool) (taken []T) {
 			left = append(left, e)
 		}
 	}
-	if q.events = left; len(taken) > 0 && len(left) == 0 {
-		q.clear()
+	if len(taken) > 0 {
+		q.events = left
+		q.settle()
 	}
 	return taken
 }
 
-// clear makes the descriptor unreadable. It must not block if the program has read it.
-func (q *eventQueue[T]) clear() {
-	fds := []unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, 0)
-	for err == unix.EINTR { // as the runtime's own signals may have it
-		n, err = unix.Poll(fds, 0)
-	}
-	if n != 1 || err != nil {
+// settle makes the descriptor what the queue is, after events were removed. If some are
+// left, it signals again: for a program that waits with EPOLLET and fetches one event each
+// time, or has read the descriptor itself. The caller holds mu.
+func (q *eventQueue[T]) settle() {
+	if len(q.events) > 0 {
+		q.fd.Set()
 		return
 	}
-	var b [8]byte
-	for {
-		if _, err := unix.Read(q.fd, b[:]); err != unix.EINTR {
-			return
-		}
-	}
+	q.events = nil
+	q.fd.Clear()
 }
 
 // close gives the queue up, with the events in it.
@@ -110,5 +100,5 @@ func (q *eventQueue[T]) close() error {
 		return nil
 	}
 	q.closed, q.events = true, nil
-	return unix.Close(q.fd)
+	return q.fd.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -43,8 +44,8 @@ func TestEventQueueIsReadableWhileThereIsSomething(t *testing.T) {
 	q := newQueue(t)
 	step := func(what string, want ...int) {
 		t.Helper()
-		if !slices.Equal(q.events, want) || readable(t, q.fd) != (len(want) > 0) {
-			t.Fatalf("%s: %v, readable %t; want %v", what, q.events, readable(t, q.fd), want)
+		if !slices.Equal(q.events, want) || readable(t, q.num) != (len(want) > 0) {
+			t.Fatalf("%s: %v, readable %t; want %v", what, q.events, readable(t, q.num), want)
 		}
 	}
 	step("new")
@@ -77,20 +78,103 @@ func TestEventQueueIsReadableWhileThereIsSomething(t *testing.T) {
 	}
 }
 
-// A program that reads the descriptor, as it must not, does not block the engine.
+// A program that reads the descriptor does not block the engine, and finds the events
+// that are left.
 func TestEventQueueSurvivesAReader(t *testing.T) {
 	q := newQueue(t)
-	q.push(1)
-	if _, err := unix.Read(q.fd, make([]byte, 8)); err != nil {
+	for range 2 {
+		q.push(1)
+		q.push(2)
+		if _, err := unix.Read(q.num, make([]byte, 8)); err != nil {
+			t.Fatal(err)
+		}
+		for want := 1; want <= 2; want++ {
+			if e, some := q.next(); e != want || !some {
+				t.Errorf("next: %d, %t; want %d", e, some, want)
+			}
+			if got := readable(t, q.num); got != (want == 1) {
+				t.Errorf("readable after event %d: %t", want, got)
+			}
+		}
+	}
+}
+
+// Nor does one that waits in read(2): it may take what makes the descriptor readable
+// between any two steps of the engine.
+func TestEventQueueSurvivesAReaderThatWaits(t *testing.T) {
+	q := newQueue(t)
+	var ended atomic.Bool
+	ends := make(chan struct{})
+	go func() {
+		defer close(ends)
+		for b := make([]byte, 8); !ended.Load(); {
+			if _, err := unix.Read(q.num, b); err != nil && !errors.Is(err, unix.EINTR) {
+				t.Error(err)
+			}
+		}
+	}()
+	for want := range 1000 {
+		q.push(want)
+		if e, some := q.next(); e != want || !some {
+			t.Errorf("next: %d, %t; want %d", e, some, want)
+		}
+	}
+	for ended.Store(true); ; q.next() { // the reader may still wait
+		q.push(0)
+		select {
+		case <-ends:
+			return
+		default:
+		}
+	}
+}
+
+// A program that waits with EPOLLET, and fetches one event each time that it wakes, gets
+// all: those that come one by one, and those that come at once.
+func TestEventQueueWakesForEachEvent(t *testing.T) {
+	q := newQueue(t)
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if e, some := q.next(); e != 1 || !some {
-		t.Errorf("next: %d, %t", e, some)
+	defer unix.Close(ep)
+	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, q.num, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET}); err != nil {
+		t.Fatal(err)
 	}
-	q.push(2)
-	if !readable(t, q.fd) {
-		t.Error("the next event is not to be seen")
+	wakes := func(what string, want int) {
+		t.Helper()
+		n, err := unix.EpollWait(ep, make([]unix.EpollEvent, 1), 0)
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.EpollWait(ep, make([]unix.EpollEvent, 1), 0)
+		}
+		if n != want || err != nil {
+			t.Errorf("%s: epoll_wait: %d, %v; want %d", what, n, err, want)
+		}
 	}
+	wakes("empty", 0)
+	for i := range 3 {
+		q.push(i)
+		wakes("pushed", 1)
+		wakes("nothing new", 0)
+	}
+	for range 3 {
+		q.push(7)
+	}
+	for left := 6; left > 0; left-- {
+		wakes("some are left", 1)
+		q.next()
+	}
+	wakes("empty again", 0)
+	q.push(8)
+	q.next()
+	wakes("pushed and fetched", 0)
+	q.push(8)
+	q.push(9)
+	wakes("pushed", 1)
+	q.take(func(e int) bool { return e == 8 })
+	wakes("one is left", 1)
+	q.take(func(int) bool { return true })
+	wakes("all are taken", 0)
 }
 
 func TestClosedEventQueueTakesNothing(t *testing.T) {
@@ -122,13 +206,13 @@ func TestEventQueueLosesNothingBetweenThreads(t *testing.T) {
 	for range threads * each {
 		e, some := q.next()
 		for !some {
-			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}}, -1)
+			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(q.num), Events: unix.POLLIN}}, -1)
 			e, some = q.next()
 		}
 		sum += e
 	}
 	wg.Wait()
-	if want := threads * each * (each - 1) / 2; sum != want || readable(t, q.fd) {
-		t.Errorf("sum %d, want %d; readable %t", sum, want, readable(t, q.fd))
+	if want := threads * each * (each - 1) / 2; sum != want || readable(t, q.num) {
+		t.Errorf("sum %d, want %d; readable %t", sum, want, readable(t, q.num))
 	}
 }

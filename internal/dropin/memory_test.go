@@ -97,8 +97,8 @@ func TestReregistration(t *testing.T) {
 	l.again(a, b)
 	none := Region{Access: accessLocalWrite}
 	l.must("access", l.MRRereg(h, reregAccess, 0, &none))
-	if none.Addr != r.Addr || none.Length != 100 {
-		t.Errorf("%+v", none)
+	if none.Addr != r.Addr || none.Length != 100 || none.STag != r.STag {
+		t.Errorf("%+v; want the same memory and STag as in %+v", none, r)
 	}
 	if s := a.read(none.STag, none.IOVA); s != wcRemoteAccess {
 		t.Errorf("without the right to read: status %d", s)
@@ -110,9 +110,16 @@ func TestReregistration(t *testing.T) {
 	l.must("allocate PD", number)
 	moved := Region{Access: accessRemoteRead}
 	l.must("domain", l.MRRereg(h, reregPD|reregAccess, other, &moved))
-	if s := a.read(moved.STag, moved.IOVA); s != wcRemoteAccess {
-		t.Errorf("in another domain: status %d", s)
+	if s := a.read(moved.STag, moved.IOVA); s != wcRemoteAccess || moved.STag != r.STag {
+		t.Errorf("in another domain: status %d, %+v", s, moved)
 	}
+	l.again(a, b)
+	back := Region{}
+	l.must("back", l.MRRereg(h, reregPD, b.pd, &back))
+	if s := a.read(r.STag, r.IOVA); s != wcSuccess || back.STag != r.STag {
+		t.Errorf("back in its domain: status %d, %+v", s, back)
+	}
+	l.must("domain again", l.MRRereg(h, reregPD, other, &moved))
 	foreign, number := l.PDAlloc(a.ctx)
 	l.must("allocate PD", number)
 	l.want("a domain of another context", l.MRRereg(h, reregPD, foreign, &moved), unix.EINVAL)
@@ -120,6 +127,86 @@ func TestReregistration(t *testing.T) {
 	l.must("deregister", l.MRDereg(h))
 	l.must("free", l.PDFree(other))
 	l.want("after all", l.MRRereg(h, reregAccess, 0, &moved), unix.EINVAL)
+}
+
+// What fails leaves the region as it was, whatever was to be changed.
+func TestRefusedReregistrationChangesNothing(t *testing.T) {
+	l := newLab(t)
+	a, b := l.pair()
+	fill(b.mem, 3)
+	r := Region{Addr: b.mr.Addr, Length: 100, IOVA: b.mr.Addr, Access: accessRemoteRead | accessMWBind | accessLocalWrite}
+	l.must("register", l.MRReg(b.pd, &r))
+	foreign, number := l.PDAlloc(a.ctx)
+	l.must("allocate PD", number)
+	elsewhere := Region{Addr: b.mr.Addr + 1000, Length: 50, IOVA: b.mr.Addr + 1000}
+	nowhere := Region{Addr: lowest, Length: 1 << 20, IOVA: lowest}
+	steps := []struct {
+		name  string
+		flags uint32
+		pd    Handle
+		to    Region
+		want  Errno
+	}{
+		{"nothing", 0, 0, elsewhere, unix.EINVAL},
+		{"an unknown flag", 8, 0, elsewhere, unix.EINVAL},
+		{"memory that is not there", reregTranslation, 0, nowhere, unix.EINVAL},
+		{"no memory", reregTranslation, 0, Region{}, unix.EINVAL},
+		{"no domain", reregPD, 0, r, unix.EINVAL},
+		{"a domain of another context", reregPD, foreign, r, unix.EINVAL},
+		{"remote write alone", reregAccess, 0, Region{Access: accessRemoteWrite}, unix.EINVAL},
+		{"rights that there are not", reregAccess, 0, Region{Access: 1 << 6}, unix.EOPNOTSUPP},
+		{"other memory, bad rights", reregTranslation | reregAccess, 0, Region{Addr: elsewhere.Addr, Length: 50, Access: accessRemoteWrite}, unix.EINVAL},
+		{"other memory, bad domain", reregTranslation | reregPD, foreign, elsewhere, unix.EINVAL},
+		{"good rights, bad domain", reregPD | reregAccess, foreign, Region{Access: accessLocalWrite}, unix.EINVAL},
+	}
+	same := func(what string) {
+		t.Helper()
+		if s := a.read(r.STag, r.IOVA+92); s != wcSuccess || !bytes.Equal(a.mem[:8], b.mem[92:100]) {
+			t.Fatalf("%s: status %d, or other data", what, s)
+		}
+	}
+	for _, s := range steps {
+		to := s.to
+		l.want(s.name, l.MRRereg(Handle(r.MR), s.flags, s.pd, &to), s.want)
+		same(s.name)
+	}
+	mw, _, number := l.MWAlloc(b.pd, mwType1)
+	l.must("allocate window", number)
+	bind := WindowBind{ID: 5, MW: mw, MR: Handle(r.MR), Addr: r.Addr, Length: 10, Access: accessRemoteRead, Flags: sendSignaled}
+	l.must("bind", l.MWBind(b.qp, &bind))
+	b.want(5, wcSuccess)
+	for _, flags := range []uint32{reregTranslation, reregPD, reregAccess, reregTranslation | reregPD | reregAccess} {
+		to := r
+		l.want("with a window bound", l.MRRereg(Handle(r.MR), flags, b.pd, &to), unix.EBUSY)
+		same("with a window bound")
+		if s := a.read(bind.RKey, r.Addr); s != wcSuccess {
+			t.Errorf("by the window: status %d", s)
+		}
+	}
+	l.must("free window", l.MWFree(mw))
+	l.must("without a window", l.MRRereg(Handle(r.MR), reregAccess, 0, &Region{Access: accessRemoteRead}))
+	same("without a window")
+	l.must("deregister", l.MRDereg(Handle(r.MR)))
+}
+
+// Rights that make a region count from 0, or no more, move its first byte.
+func TestReregistrationToAndFromZero(t *testing.T) {
+	l := newLab(t)
+	a, b := l.pair()
+	fill(b.mem, 3)
+	r := Region{Addr: b.mr.Addr + 100, Length: 100, IOVA: b.mr.Addr + 100, Access: accessRemoteRead}
+	l.must("register", l.MRReg(b.pd, &r))
+	for _, access := range []uint32{accessRemoteRead | accessZeroBased, accessRemoteRead} {
+		to := Region{Access: access}
+		l.must("access", l.MRRereg(Handle(r.MR), reregAccess, 0, &to))
+		at := r.Addr
+		if access&accessZeroBased != 0 {
+			at = 0
+		}
+		if s := a.read(r.STag, at+92); s != wcSuccess || !bytes.Equal(a.mem[:8], b.mem[192:200]) {
+			t.Errorf("access 0x%x: status %d, or other data", access, s)
+		}
+	}
 }
 
 func TestWindowsOfType1(t *testing.T) {
@@ -158,10 +245,16 @@ func TestWindowsOfType1(t *testing.T) {
 		t.Errorf("unbound: status %d", s)
 	}
 	l.again(a, b)
+	bind.Access, bind.Flags = accessRemoteRead|accessLocalWrite|1<<20, 0 // the local one and the optional one add nothing
+	l.must("bind with other flags", l.MWBind(b.qp, &bind))
+	if s := a.read(bind.RKey, b.mr.Addr+200); s != wcSuccess {
+		t.Errorf("with other flags: status %d", s)
+	}
 	plain := b.register(b.mem, accessLocalWrite)
 	bind.MR, bind.Flags = Handle(plain.MR), sendSignaled
 	l.must("bind to what allows no window", l.MWBind(b.qp, &bind))
 	b.want(5, wcBind)
+	l.want("unknown rights", l.MWBind(b.qp, &WindowBind{MW: mw, MR: Handle(b.mr.MR), Length: 1, Access: accessMWBind}), unix.EOPNOTSUPP)
 	l.want("rights that no window has", l.MWBind(b.qp, &WindowBind{MW: mw, MR: Handle(b.mr.MR), Length: 1, Access: accessZeroBased}), unix.EOPNOTSUPP)
 	l.must("free", l.MWFree(mw))
 	l.must("deregister", l.MRDereg(Handle(b.mr.MR)))

@@ -48,24 +48,33 @@ func (e *Engine) MRReg(pd Handle, r *Region) Errno {
 }
 
 func (e *Engine) register(p *protectionDomain, r *Region) (*rnic.MR, Errno) {
+	m, access, number := e.memory(r)
+	if number != ok {
+		return nil, number
+	}
+	verbs, err := p.verbs.RegisterMemory(m, access, nil)
+	return verbs, e.fail(err)
+}
+
+// memory returns what a region covers, and its rights.
+func (e *Engine) memory(r *Region) (m rnic.Memory, _ rnic.Access, _ Errno) {
 	access, number := accessOf(r.Access)
 	switch {
 	case number != ok:
-		return nil, e.refuse(number, "register: access flags 0x%x", r.Access)
+		return m, 0, e.refuse(number, "register: access flags 0x%x", r.Access)
 	case r.Addr < lowest || r.Length == 0 || r.Length > math.MaxInt64:
-		return nil, e.refuse(syscall.EINVAL, "register: no memory, %d octets at 0x%x", r.Length, r.Addr)
+		return m, 0, e.refuse(syscall.EINVAL, "register: no memory, %d bytes at 0x%x", r.Length, r.Addr)
 	case access&(rnic.RemoteWrite|rnic.RemoteAtomic) != 0 && access&rnic.LocalWrite == 0:
-		return nil, e.refuse(syscall.EINVAL, "register: remote write and atomic access want IBV_ACCESS_LOCAL_WRITE too")
+		return m, 0, e.refuse(syscall.EINVAL, "register: remote write and atomic access want IBV_ACCESS_LOCAL_WRITE too")
 	}
-	m := rnic.Memory{Pointer: pointer(r.Addr), Length: int(r.Length)}
+	m = rnic.Memory{Pointer: pointer(r.Addr), Length: int(r.Length)}
 	switch {
 	case r.Access&accessZeroBased != 0 || r.IOVA == 0:
 		m.ZeroBased = true
 	case r.IOVA != r.Addr:
 		m.Base = r.IOVA
 	}
-	verbs, err := p.verbs.RegisterMemory(m, access, nil)
-	return verbs, e.fail(err)
+	return m, access, ok
 }
 
 // lowest is the first address that memory can have: Go's runtime takes a pointer below
@@ -103,7 +112,8 @@ func accessOf(flags uint32) (a rnic.Access, _ Errno) {
 }
 
 // MRRereg changes what a region covers, to whom it belongs, or its rights, as flags
-// say. Its STag changes; on an error the region is as it was.
+// say. On an error the region is as it was. Other memory gets another STag; else the STag
+// stays, as it does with most hardware, and programs count on that.
 func (e *Engine) MRRereg(mr Handle, flags uint32, pd Handle, r *Region) Errno {
 	m := e.regions.get(mr)
 	if m == nil || r == nil || flags == 0 || flags&^(reregTranslation|reregPD|reregAccess) != 0 {
@@ -124,23 +134,50 @@ func (e *Engine) MRRereg(mr Handle, flags uint32, pd Handle, r *Region) Errno {
 		is.Addr, is.Length, is.IOVA = r.Addr, r.Length, r.IOVA
 	}
 	if flags&reregAccess != 0 {
+		if is.Access&accessZeroBased != 0 && r.Access&accessZeroBased == 0 && flags&reregTranslation == 0 {
+			is.IOVA = is.Addr // it does not count from 0 any more
+		}
 		is.Access = r.Access
 	}
-	verbs, number := e.register(p, &is)
+	change := m.alter
+	if flags&reregTranslation != 0 {
+		change = m.replace
+	}
+	old := m.verbs.Load()
+	verbs, number := change(e, p, &is)
 	if number != ok {
 		return number
 	}
-	if err := m.verbs.Load().Close(); err != nil { // windows are bound to it
-		_ = verbs.Close() // nobody has used it
-		return e.fail(err)
-	}
-	e.granted.Delete(uint32(m.verbs.Load().STag()))
+	e.granted.Delete(uint32(old.STag()))
 	e.granted.Store(uint32(verbs.STag()), is.Access)
 	m.pd, m.is = p, is
 	m.verbs.Store(verbs)
 	m.is.MR, m.is.STag = uint32(mr), uint32(verbs.STag())
 	*r = m.is
 	return ok
+}
+
+// replace registers other memory in place of that of a region. The caller holds mu.
+func (m *region) replace(e *Engine, p *protectionDomain, is *Region) (*rnic.MR, Errno) {
+	verbs, number := e.register(p, is)
+	if number != ok {
+		return nil, number
+	}
+	if err := m.verbs.Load().Close(); err != nil { // windows are bound to it
+		_ = verbs.Close() // nobody has used it
+		return nil, e.fail(err)
+	}
+	return verbs, ok
+}
+
+// alter changes domain and rights of a region. The caller holds mu.
+func (m *region) alter(e *Engine, p *protectionDomain, is *Region) (*rnic.MR, Errno) {
+	memory, access, number := e.memory(is)
+	if number != ok {
+		return nil, number
+	}
+	verbs, err := m.verbs.Load().Reregister(p.verbs, memory, access)
+	return verbs, e.fail(err)
 }
 
 // MRDereg closes a region. When it returns, nothing touches the memory any more. It

@@ -93,12 +93,15 @@ func (e *Engine) MWBind(h Handle, b *WindowBind) Errno {
 	return ok
 }
 
-// windowAccess returns what a window is to grant.
+// windowAccess returns what a window is to grant. A window is for the peer, so local
+// write access in its flags adds nothing: the region decides about that. What is
+// optional may be ignored.
 func windowAccess(flags uint32) (rnic.Access, Errno) {
-	if flags&^(accessRemoteWrite|accessRemoteRead|accessRemoteAtomic) != 0 {
+	const remote = accessRemoteWrite | accessRemoteRead | accessRemoteAtomic
+	if flags&^(remote|accessLocalWrite|accessOptional) != 0 {
 		return 0, syscall.EOPNOTSUPP // such as a window that counts from 0
 	}
-	return accessOf(flags)
+	return accessOf(flags & remote)
 }
 
 // An ibvMW and an ibvMR are as much of struct ibv_mw and struct ibv_mr as is needed.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -113,7 +114,7 @@ func TestReadWithSeveralSinks(t *testing.T) {
 	for i := range sgl {
 		sgl[i] = a.sge(16*i, 16)
 	}
-	big := l.end(func(e *end) { e.init.MaxSendSGE, e.init.MaxSendWR = 32, 65 }) // each sink has a place in the queue
+	big := l.end(func(e *end) { e.init.MaxSendSGE, e.init.MaxSendWR = 32, 3 })
 	other := l.end()
 	l.connect(big, other)
 	for i := range sgl {
@@ -156,6 +157,39 @@ func TestInlineDataAreCopied(t *testing.T) {
 			t.Fatalf("message %d: %q", id, got)
 		}
 	}
+}
+
+// Inline data that can't be read are an error of the call, and nothing else.
+func TestInlineDataThatCannotBeRead(t *testing.T) {
+	l := newLab(t)
+	a, b := l.pair()
+	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Munmap(page); err != nil {
+			t.Error(err)
+		}
+	})
+	b.recv(1, b.sge(0, 8))
+	b.recv(2, b.sge(0, 8))
+	good, wrong, last := send(wrSend, 3, a.sge(0, 8)), send(wrSend, 4, a.sge(0, 8), SGE{Addr: uint64(uintptr(unsafe.Pointer(&page[0]))), Length: 8}), send(wrSend, 5, a.sge(0, 8))
+	for _, wr := range []*SendWR{good, wrong, last} {
+		wr.Flags |= sendInline
+	}
+	good.Next, wrong.Next = wrong, last
+	l.want("all", l.QPPostAll(a.qp, good), unix.EFAULT)
+	var bad *SendWR
+	l.want("one by one", l.QPPostSend(a.qp, good, &bad), unix.EFAULT)
+	if bad != wrong {
+		t.Errorf("the bad request is %p; want %p", bad, wrong)
+	}
+	a.post(last)
+	a.want(3, wcSuccess)
+	a.want(5, wcSuccess)
+	b.want(1, wcSuccess)
+	b.want(2, wcSuccess)
 }
 
 func TestOnlyWhatIsSignaledCompletes(t *testing.T) {

@@ -4,10 +4,13 @@ package dropin
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"unsafe"
 
+	"urnic/internal/memfault"
 	"urnic/rnic"
 	"urnic/stag"
 )
@@ -18,11 +21,10 @@ type sendBatch struct {
 
 	mu     sync.Mutex
 	wrs    []rnic.SendWR // as many as were needed so far
-	from   []*SendWR     // which request of the program each is of
 	inline []byte        // the inline data of those
 }
 
-// inlineBatch is how many octets of inline data are posted at a time, if requests
+// inlineBatch is how many bytes of inline data are posted at a time, if requests
 // have less.
 const inlineBatch = 1 << 12
 
@@ -33,7 +35,8 @@ var (
 )
 
 // QPPostSend posts a list of requests. On an error *bad is the first that is not
-// posted: EINVAL if it is malformed, ENOMEM if the queue is full.
+// posted: EINVAL if it is malformed, ENOMEM if the queue is full, EFAULT if inline data
+// can't be read.
 func (e *Engine) QPPostSend(h Handle, wr *SendWR, bad **SendWR) Errno {
 	var none *SendWR
 	if bad == nil {
@@ -48,25 +51,18 @@ func (e *Engine) QPPostSend(h Handle, wr *SendWR, bad **SendWR) Errno {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for wr != nil {
-		n := 0
+		first, n := wr, 0
 		var refused error
 		b.inline = b.inline[:0]
 		for ; wr != nil && b.room(n, wr, int(q.init.MaxInline)); wr = wr.Next {
-			var made int
-			if made, refused = q.translate(wr, n); refused != nil {
+			if refused = q.translate(wr, &b.wrs[n]); refused != nil {
 				break
 			}
-			for range made {
-				b.from[n] = wr
-				n++
-			}
+			n++
 		}
 		if n > 0 {
 			if err := q.verbs.PostSend(b.wrs[:n]...); err != nil {
-				*bad = b.from[0]
-				if at := (*rnic.WRError)(nil); errors.As(err, &at) {
-					*bad = b.from[at.Index]
-				}
+				*bad = first.after(err)
 				return e.fail(err)
 			}
 		}
@@ -79,7 +75,8 @@ func (e *Engine) QPPostSend(h Handle, wr *SendWR, bad **SendWR) Errno {
 }
 
 // QPPostAll posts all of a list of requests, or on an error none: EINVAL if one is
-// malformed, ENOMEM if the queue has no room for all. ibv_wr_complete wants that.
+// malformed, ENOMEM if the queue has no room for all, EFAULT if inline data can't be
+// read. ibv_wr_complete wants that.
 func (e *Engine) QPPostAll(h Handle, wr *SendWR) Errno {
 	q := e.qps.get(h)
 	if q == nil || q.isReset() {
@@ -93,32 +90,38 @@ func (e *Engine) QPPostAll(h Handle, wr *SendWR) Errno {
 	}
 	n := 0
 	for ; wr != nil; wr = wr.Next {
-		made, err := q.translate(wr, n)
-		if err != nil {
+		if err := q.translate(wr, &b.wrs[n]); err != nil {
 			return e.refuse(errno(err), "post send: QP 0x%x: request %d: %v", q.num, wr.ID, err)
 		}
-		n += made
+		n++
 	}
 	return e.fail(q.verbs.PostSendAll(b.wrs[:n]...))
 }
 
+// after returns the request of a list that begins with w which package rnic has
+// refused with err.
+func (w *SendWR) after(err error) *SendWR {
+	if at := (*rnic.WRError)(nil); errors.As(err, &at) {
+		for range at.Index {
+			w = w.Next
+		}
+	}
+	return w
+}
+
 // room reports whether one more request fits behind n others, and makes room.
 func (b *sendBatch) room(n int, wr *SendWR, inline int) bool {
-	need := 1
 	switch {
-	case wr.Opcode == wrRead && wr.NumSGE > 1 && wr.NumSGE <= rnic.MaxSGE:
-		need = int(wr.NumSGE)
+	case n == postBatch:
+		return false
 	case wr.Flags&sendInline == 0:
 	case b.inline == nil:
 		b.inline = make([]byte, 0, max(inline, inlineBatch))
 	case cap(b.inline)-len(b.inline) < inline: // what was copied before must stay where it is
 		return false
 	}
-	if n+need > postBatch {
-		return false
-	}
-	if n+need > len(b.wrs) {
-		b.grow(min(max(2*len(b.wrs), n+need), postBatch))
+	if n == len(b.wrs) {
+		b.grow(min(max(2*n, 1), postBatch))
 	}
 	return true
 }
@@ -126,14 +129,10 @@ func (b *sendBatch) room(n int, wr *SendWR, inline int) bool {
 // roomForAll makes room for all requests of a list, and reports whether a queue of
 // limit requests could ever take them.
 func (b *sendBatch) roomForAll(wr *SendWR, limit, inline int) bool {
-	n, octets := 0, 0
+	n, size := 0, 0
 	for ; wr != nil && n <= limit; wr = wr.Next {
-		switch {
-		case wr.Opcode == wrRead && wr.NumSGE > 1 && wr.NumSGE <= rnic.MaxSGE:
-			n += int(wr.NumSGE)
-			continue
-		case wr.Flags&sendInline != 0:
-			octets += inline
+		if wr.Flags&sendInline != 0 {
+			size += inline
 		}
 		n++
 	}
@@ -143,8 +142,8 @@ func (b *sendBatch) roomForAll(wr *SendWR, limit, inline int) bool {
 	if n > len(b.wrs) {
 		b.grow(n)
 	}
-	if b.inline = b.inline[:0]; cap(b.inline) < octets {
-		b.inline = make([]byte, 0, octets)
+	if b.inline = b.inline[:0]; cap(b.inline) < size {
+		b.inline = make([]byte, 0, size)
 	}
 	return true
 }
@@ -152,14 +151,11 @@ func (b *sendBatch) roomForAll(wr *SendWR, limit, inline int) bool {
 // grow makes place for n requests.
 func (b *sendBatch) grow(n int) {
 	b.wrs = append(b.wrs, make([]rnic.SendWR, n-len(b.wrs))...)
-	b.from = append(b.from, make([]*SendWR, n-len(b.from))...)
 }
 
-// translate makes the requests from place i on of what the program wants, and
-// returns how many.
-func (q *qp) translate(wr *SendWR, i int) (made int, err error) {
+// translate makes t the request that the program wants.
+func (q *qp) translate(wr *SendWR, t *rnic.SendWR) error {
 	b := &q.send
-	t := &b.wrs[i]
 	*t = rnic.SendWR{ID: wr.ID}
 	if wr.Flags&sendSignaled == 0 && !b.signalAll {
 		t.Flags |= rnic.FlagUnsignaled
@@ -170,13 +166,13 @@ func (q *qp) translate(wr *SendWR, i int) (made int, err error) {
 	switch wr.Opcode {
 	case wrLocalInv:
 		t.Op, t.Invalidate = rnic.OpLocalInvalidate, stag.STag(wr.Imm)
-		return 1, nil
+		return nil
 	case wrBindMW:
-		return 1, q.bind(&wr.Bind, t)
+		return q.bind(&wr.Bind, t)
 	}
 	sgl, err := sglOf(wr.SGL, wr.NumSGE)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	sends := true // what the SGL names
 	switch wr.Opcode {
@@ -202,28 +198,26 @@ func (q *qp) translate(wr *SendWR, i int) (made int, err error) {
 		t.SGL = sgl
 		err = q.engine.beyond(atomics)
 	default:
-		return 0, errOpcode
+		return errOpcode
 	}
 	switch {
 	case err != nil:
-		return 0, err
+		return err
 	case wr.Flags&sendInline != 0 && !sends:
-		return 0, errInline
-	case wr.Opcode == wrRead && len(sgl) > 1:
-		return q.split(i), nil
+		return errInline
 	case !sends:
-		return 1, nil
+		return nil
 	}
 	if wr.Flags&sendSolicited != 0 && t.Op != rnic.OpWrite {
 		t.Flags |= rnic.FlagSolicited
 	}
 	if wr.Flags&sendInline == 0 {
 		t.SGL = sgl
-		return 1, nil
+		return nil
 	}
 	t.Flags |= rnic.FlagInline
 	t.Inline, err = b.gather(sgl, int(q.init.MaxInline))
-	return 1, err
+	return err
 }
 
 // atomic makes the request of an atomic operation.
@@ -237,29 +231,7 @@ func (q *qp) atomic(wr *SendWR, t *rnic.SendWR) {
 	t.Op, t.Atomic = rnic.OpCmpSwap, rnic.Atomic{Compare: a.CompareAdd, Swap: a.Swap}
 }
 
-// split makes of the Read at place i, which has several sinks, one Read for each,
-// as RDMAP has one sink (RFC 5040 §4.4). The last one completes; if another one
-// fails, it completes in place of it. It returns how many there are.
-func (q *qp) split(i int) int {
-	all := q.send.wrs[i:]
-	whole := all[0]
-	to := whole.Remote.TO
-	for k := range whole.SGL {
-		t := &all[k]
-		*t = whole
-		t.SGL, t.Remote.TO = whole.SGL[k:k+1], to
-		to += uint64(t.SGL[0].Length)
-		if k < len(whole.SGL)-1 {
-			t.Flags |= rnic.FlagUnsignaled
-		}
-		if k > 0 {
-			t.Flags &^= rnic.FlagReadFence
-		}
-	}
-	return len(whole.SGL)
-}
-
-// gather copies inline data, of which limit octets are taken.
+// gather copies inline data, of which limit bytes are taken.
 func (b *sendBatch) gather(sgl []rnic.SGE, limit int) ([]byte, error) {
 	at := len(b.inline)
 	for _, s := range sgl {
@@ -271,7 +243,11 @@ func (b *sendBatch) gather(sgl []rnic.SGE, limit int) ([]byte, error) {
 		case s.Addr == 0:
 			return nil, errNoMemory
 		}
-		b.inline = append(b.inline, unsafe.Slice((*byte)(pointer(s.Addr)), s.Length)...)
+		end := len(b.inline)
+		b.inline = slices.Grow(b.inline, int(s.Length))[:end+int(s.Length)]
+		if err := memfault.Copy(b.inline[end:], unsafe.Slice((*byte)(pointer(s.Addr)), s.Length)); err != nil {
+			return nil, fmt.Errorf("inline data: %w: %w", syscall.EFAULT, err)
+		}
 	}
 	return b.inline[at:], nil
 }

@@ -83,11 +83,15 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 		return number
 	}
 	q := &qp{engine: e, ctx: p.ctx, pd: p, cookie: init.Cookie}
+	if !e.settings.ethernet { // iWARP has no RESET: a new queue pair takes requests, and allows the peer all
+		q.state.Store(qpsInit)
+	}
+	q.attr = e.newAttr()
 	matchmaker := e.matchmaker()
 	if q.num = e.numbers.reserve(); q.num == 0 {
 		return e.refuse(syscall.ENOMEM, "create QP: a process has at most %d", maxQPs)
 	}
-	attr.Num, attr.PairImmediate = q.num, true
+	attr.Num, attr.PairImmediate, attr.SplitReads = q.num, true, true
 	verbs, err := p.verbs.CreateQP(attr)
 	if err != nil {
 		e.numbers.release(q.num)
@@ -115,6 +119,16 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 	q.send.signalAll = init.SignalAll != 0
 	e.numbers.set(q.num, q)
 	return ok
+}
+
+// newAttr returns the attributes of a queue pair for which the program has set none.
+// Drivers of iWARP devices tell the rights that the peer has without a word of the
+// program; on others, the program has to set them on the way to INIT.
+func (e *Engine) newAttr() (a QPAttr) {
+	if !e.settings.ethernet {
+		a.Access = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic
+	}
+	return a
 }
 
 // qpAttr returns what package rnic is to make.

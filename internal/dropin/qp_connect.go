@@ -20,18 +20,54 @@ type meeting struct {
 }
 
 // matchmaker returns the process's matchmaker. With the first call, for the first
-// queue pair, it takes a slot: that is in the numbers of all queue pairs.
+// queue pair, it takes a slot, as that is in the numbers of all queue pairs. The port
+// stays closed until expectCalls.
 func (e *Engine) matchmaker() *rendezvous.Matchmaker {
 	e.meeting.once.Do(func() {
 		e.meeting.m = rendezvous.New(rendezvous.Config{
-			Device: e.device, FirstPort: int(e.settings.port), MPA: e.mpa, Local: e.isLocal, Logger: e.log.slog(),
+			Device: e.device, Address: e.settings.rendezvous.address, FirstPort: int(e.settings.port), MPA: e.mpa,
+			Local: e.isLocal, Logger: e.log.slog(),
 		})
+		if e.rendezvousOff() != "" {
+			return
+		}
 		if err := e.meeting.m.Bind(e.ctx); err != nil {
-			e.log.printf(logWarning, "warning: %v: peers without rdma_cm can't reach this process", err)
+			e.cantBeCalled(err)
 		}
 		e.numbers.slot.Store(e.meeting.m.Slot())
 	})
 	return e.meeting.m
+}
+
+// rendezvousOff says why queue pairs can't be connected without rdma_cm, or "".
+func (e *Engine) rendezvousOff() string {
+	switch {
+	case e.settings.strict:
+		return "iWARP hardware is connected by rdma_cm only (RFC 5044 §7)"
+	case e.settings.rendezvous.off:
+		return "URNIC_RENDEZVOUS is off"
+	}
+	return ""
+}
+
+// expectCalls opens the port, so that peers can call before this side's program says RTR.
+// Programs that have made an rdma_cm id bring their queue pairs to INIT, too: they get the
+// port when they name a peer in RTR.
+func (e *Engine) expectCalls() {
+	if e.usesCM.Load() || e.rendezvousOff() != "" {
+		return
+	}
+	if _, err := e.matchmaker().Listen(); err != nil {
+		e.cantBeCalled(err)
+	}
+}
+
+func (e *Engine) cantBeCalled(err error) {
+	level := uint32(logWarning)
+	if e.settings.rendezvous.address.IsValid() { // somebody has asked for just that
+		level = logError
+	}
+	e.log.printf(level, "%v: peers without rdma_cm can't call this process", err)
 }
 
 // close gives up all that goes on.
@@ -67,8 +103,8 @@ func (q *qp) meet(mask uint32) Errno {
 		return ok
 	case mask&both != both:
 		return e.refuse(syscall.EINVAL, "modify QP 0x%x to RTR: a peer needs both IBV_QP_AV and IBV_QP_DEST_QPN", q.num)
-	case e.settings.strict:
-		return e.refuse(syscall.EOPNOTSUPP, "modify QP 0x%x to RTR: iWARP hardware is connected by rdma_cm only (RFC 5044 §7)", q.num)
+	case e.rendezvousOff() != "":
+		return e.refuse(syscall.EOPNOTSUPP, "modify QP 0x%x to RTR: %s", q.num, e.rendezvousOff())
 	}
 	e.log.warnOnce("ibv_modify_qp names the peer of a queue pair: iWARP hardware is connected by rdma_cm only (RFC 5044 §7)")
 	p := rendezvous.Peer{QPN: q.attr.DestQPN, PSN: q.attr.RQPSN & 0xffffff, IRD: int(q.attr.MaxDestReadAtomic)}

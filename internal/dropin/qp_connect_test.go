@@ -383,7 +383,7 @@ func TestPeerThatNeverComes(t *testing.T) {
 		t.Errorf("it took only %v; want %v", spent, least)
 	}
 	var event Async
-	a.readable(a.contexts.get(a.ctx).async.fd)
+	a.readable(a.contexts.get(a.ctx).async.num)
 	a.must("next event", a.AsyncNext(a.ctx, &event))
 	if event.Type != eventQPFatal {
 		t.Errorf("event %d", event.Type)

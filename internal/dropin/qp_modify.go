@@ -105,6 +105,9 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 		return q.reset()
 	}
 	defer q.mu.Unlock()
+	if next == qpsInit {
+		e.expectCalls()
+	}
 	before := q.attr
 	q.attr.set(attr, mask)
 	if was == qpsInit && next == qpsRTR {
@@ -189,7 +192,7 @@ func (q *qp) reset() Errno {
 	defer q.mu.Unlock()
 	q.failure.Store(0)
 	q.verbs.RefuseRemote(0)
-	q.attr, q.last, q.managed = QPAttr{}, false, false
+	q.attr, q.last, q.managed = q.engine.newAttr(), false, false
 	q.setState(qpsReset)
 	return ok
 }

@@ -5,6 +5,7 @@ package dropin
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -14,12 +15,19 @@ import (
 
 // settings are what the environment of a process says, see docs/drop-in.md.
 type settings struct {
-	log      uint32
-	strict   bool          // refuse what iWARP hardware refuses
-	ethernet bool          // say to be an Ethernet RDMA device, not an RNIC
-	port     uint16        // first of the rendezvous listeners
-	pcap     string        // file to record to, or ""
-	settle   time.Duration // how long initiators wait before their first FPDU: Linux siw may lose one
+	log        uint32
+	strict     bool          // refuse what iWARP hardware refuses
+	ethernet   bool          // say to be an Ethernet RDMA device, not an RNIC
+	port       uint16        // first of the rendezvous listeners
+	rendezvous whereCalled   // where peers without rdma_cm can call the process
+	pcap       string        // file to record to, or ""
+	settle     time.Duration // how long initiators wait before their first FPDU: Linux siw may lose one
+}
+
+// whereCalled is where a process can be called.
+type whereCalled struct {
+	off     bool       // nowhere, and it calls nobody
+	address netip.Addr // the zero Addr stands for all addresses
 }
 
 // DefaultRendezvousPort is the first TCP port of rendezvous listeners.
@@ -52,6 +60,8 @@ func parseSettings(environment []string) (settings, error) {
 			if s.port = uint16(n); bad != nil || n == 0 || n > 1<<16-maxSlots {
 				err = fmt.Errorf("%q: say a port from 1 to %d", value, 1<<16-maxSlots)
 			}
+		case "URNIC_RENDEZVOUS":
+			s.rendezvous, err = parseWhereCalled(value)
 		case "URNIC_SETTLE":
 			if value == "" {
 				break
@@ -67,6 +77,19 @@ func parseSettings(environment []string) (settings, error) {
 		}
 	}
 	return s, nil
+}
+
+func parseWhereCalled(value string) (w whereCalled, err error) {
+	switch value {
+	case "":
+	case "off":
+		w.off = true
+	default:
+		if w.address, err = netip.ParseAddr(value); err != nil || w.address.IsMulticast() {
+			err = fmt.Errorf("%q: say an address of this host, or off", value)
+		}
+	}
+	return w, err
 }
 
 func choice(value string, of []string) error {

@@ -45,6 +45,18 @@ int urnic_wait(int fd)
 	}
 }
 
+static void unlock(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+}
+
+void urnic_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	pthread_cleanup_push(unlock, mutex);
+	pthread_cond_wait(cond, mutex);
+	pthread_cleanup_pop(0);
+}
+
 /* The counters of the object that an event is of; object is NULL if it is of none. */
 struct counters {
 	void *object;
@@ -169,7 +181,7 @@ static void await(struct ibv_context *context, struct counters c)
 
 	pthread_mutex_lock(c.mutex);
 	while (*c.acked != fetched)
-		pthread_cond_wait(c.cond, c.mutex);
+		urnic_cond_wait(c.cond, c.mutex);
 	pthread_mutex_unlock(c.mutex);
 }
 

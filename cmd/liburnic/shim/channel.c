@@ -136,6 +136,6 @@ void urnic_await_comp_acks(struct ibv_cq *cq)
 
 	pthread_mutex_lock(&cq->mutex);
 	while (cq->comp_events_completed != fetched)
-		pthread_cond_wait(&cq->cond, &cq->mutex);
+		urnic_cond_wait(&cq->cond, &cq->mutex);
 	pthread_mutex_unlock(&cq->mutex);
 }

@@ -82,7 +82,7 @@ URNIC_EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 	pthread_mutex_lock(&cm_lock);
 	err = engine->id_destroy(i->handle);
 	while (!err && i->unacked)
-		pthread_cond_wait(&cm_acked, &cm_lock);
+		urnic_cond_wait(&cm_acked, &cm_lock);
 	pthread_mutex_unlock(&cm_lock);
 	if (err)
 		return urnic_minus(err);
@@ -170,7 +170,7 @@ URNIC_EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channe
 		i->sync = sync;
 		/* What was fetched from the old channel belongs there: it is acked first. */
 		while (i->unacked)
-			pthread_cond_wait(&cm_acked, &cm_lock);
+			urnic_cond_wait(&cm_acked, &cm_lock);
 	}
 	pthread_mutex_unlock(&cm_lock);
 	if (err && sync)

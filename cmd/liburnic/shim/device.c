@@ -108,6 +108,14 @@ URNIC_EXPORT int ibv_get_device_index(struct ibv_device *device)
 	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |                     \
 	 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B)
 
+/*
+ * The IEEE vendor ID, which programs take for no device if it is 0. It is a locally
+ * administered one, "rni": no vendor can be assigned it, and so no program has settings
+ * for it. There is one part.
+ */
+#define VENDOR_ID 0x726e69
+#define VENDOR_PART_ID 1
+
 static void attributes(const struct urnic_device *d, struct ibv_device_attr *a)
 {
 	memset(a, 0, sizeof(*a));
@@ -115,6 +123,8 @@ static void attributes(const struct urnic_device *d, struct ibv_device_attr *a)
 	a->node_guid = d->guid;
 	a->sys_image_guid = d->guid;
 	a->max_mr_size = d->max_mr_size;
+	a->vendor_id = VENDOR_ID;
+	a->vendor_part_id = VENDOR_PART_ID;
 	a->page_size_cap = ~(uint64_t)0xfff;
 	a->max_qp = (int)d->max_qp;
 	a->max_qp_wr = (int)d->max_qp_wr;

@@ -84,10 +84,15 @@ URNIC_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ib
 	struct ibv_gid_entry found;
 	uint32_t n;
 
-	if (!context || (!entries && max_entries) || flags)
+	if (!context || !entries || !max_entries || flags)
 		return -urnic_fail(EINVAL);
-	for (n = 0; n < max_entries && !query(context, 1, n, &found); n++)
+	if (!urnic_device_info())
+		return -errno;
+	for (n = 0; !query(context, 1, n, &found); n++) {
+		if (n == max_entries) /* it has to take all (ibv_query_gid_table(3)) */
+			return -urnic_fail(EINVAL);
 		copy((char *)entries + n * entry_size, &found, entry_size);
+	}
 	return n;
 }
 

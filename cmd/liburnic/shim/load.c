@@ -34,26 +34,45 @@ static const char *loading;   /* the file that is being loaded; its ranges are n
 static uintptr_t text[2];     /* where the engine's code begins and ends */
 static uintptr_t data[2];     /* and its variables */
 
-/* Tells what went wrong: errors are told at every level of URNIC_LOG. */
+/*
+ * Tells what went wrong: errors are told at every level of URNIC_LOG. To write is a
+ * cancellation point, and the caller may hold lock: a thread is not cancelled here.
+ */
 __attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
 {
 	char line[PATH_MAX + 512];
 	va_list args;
-	int n;
+	int n, cancel;
 
 	va_start(args, format);
 	n = vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (n > 0)
 		dprintf(STDERR_FILENO, "liburnic: %s\n", line);
+	pthread_setcancelstate(cancel, NULL);
 }
 
-/* A variable, unless the process has more rights than its user. */
+/*
+ * The variables that settings are in. If the process has more rights than its user (it is
+ * set-uid or set-gid, or has capabilities of its file), there are none: the environment is
+ * the user's, and settings name files to load and to write.
+ */
+static char **variables(void)
+{
+	static char *none[] = {NULL};
+
+	return getauxval(AT_SECURE) || !environ ? none : environ;
+}
+
 static const char *setting(const char *name)
 {
-	const char *value = secure_getenv(name);
+	size_t n = strlen(name);
 
-	return value && *value ? value : NULL;
+	for (char **v = variables(); *v; v++)
+		if (strncmp(*v, name, n) == 0 && (*v)[n] == '=' && (*v)[n + 1])
+			return *v + n + 1;
+	return NULL;
 }
 
 /* Appends the engine's name to the directory of a file. */
@@ -135,16 +154,16 @@ static int open_engine(void)
 	size_t n = 0;
 	int err;
 
-	for (char **e = environ; e && *e; e++)
-		n += strncmp(*e, "URNIC_", 6) == 0;
+	for (char **v = variables(); *v; v++)
+		n += strncmp(*v, "URNIC_", 6) == 0;
 
 	const char **settings = calloc(n + 1, sizeof(*settings));
 	if (!settings)
 		return ENOMEM;
 	n = 0;
-	for (char **e = environ; e && *e; e++)
-		if (strncmp(*e, "URNIC_", 6) == 0)
-			settings[n++] = *e;
+	for (char **v = variables(); *v; v++)
+		if (strncmp(*v, "URNIC_", 6) == 0)
+			settings[n++] = *v;
 
 	const struct urnic_setup setup = { .version = URNIC_ENGINE_VERSION, .settings = settings };
 	err = table.open(&setup);

@@ -169,7 +169,11 @@ static int rereg_fail(int err, int code)
 	return code;
 }
 
-/* Returns 0 or one of enum ibv_rereg_mr_err_code, with errno. */
+/*
+ * Returns 0, or IBV_REREG_MR_ERR_INPUT with errno: whatever fails, the region is valid, as it
+ * was. The other codes are for regions that are not, and for ibv_fork_init, which has nothing
+ * to do here.
+ */
 URNIC_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	const bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
@@ -180,7 +184,7 @@ URNIC_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, v
 	int err;
 
 	if (!mr || !flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) || (translation && (!addr || !length)) ||
-	    (domain && !pd))
+	    (domain && !pd) || (access && !rights))
 		return rereg_fail(EINVAL, IBV_REREG_MR_ERR_INPUT);
 	err = rights ? check_access((unsigned int)access) : 0;
 	if (err)
@@ -196,8 +200,12 @@ URNIC_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, v
 		want.length = length;
 		want.iova = tagged_offset((uintptr_t)addr, rights ? (unsigned int)access : 0);
 	}
-	if (rights)
+	if (rights) {
+		err = translation ? 0 : touch(mr->addr, mr->length, (unsigned int)access);
+		if (err)
+			return rereg_fail(err, IBV_REREG_MR_ERR_INPUT);
 		want.access = (unsigned int)access & ENGINE_ACCESS;
+	}
 	err = e->mr_rereg(mr->handle, (uint32_t)flags, domain ? pd->handle : 0, &want);
 	if (err)
 		return rereg_fail(err, IBV_REREG_MR_ERR_INPUT); /* the engine has left it as it was */

@@ -79,6 +79,12 @@ static inline void *urnic_null(int err)
  */
 int urnic_wait(int fd);
 
+/*
+ * async.c: pthread_cond_wait, which is a cancellation point. It unlocks the mutex if the
+ * thread is cancelled.
+ */
+void urnic_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+
 /* async.c: waits until the program has acked the async events that it has fetched of an object which the
  * engine has destroyed. */
 void urnic_await_cq_acks(struct ibv_cq *cq);

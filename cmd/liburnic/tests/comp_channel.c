@@ -175,6 +175,72 @@ static void epoll_sees_it(void)
 	pair_close(&p);
 }
 
+/*
+ * An event that comes while another is there wakes an edge-triggered wait too. So each of
+ * several events at once is seen, by a program that fetches one for each time that it wakes.
+ */
+static void epoll_sees_each(void)
+{
+	struct epoll_event ready;
+	struct pair p;
+	int ep;
+
+	pair_open(&p, &(struct plan){.channels = true});
+	CHECK((ep = epoll_create1(EPOLL_CLOEXEC)) >= 0);
+	OK(epoll_ctl(ep, EPOLL_CTL_ADD, p.b.channel->fd, &(struct epoll_event){.events = EPOLLIN | EPOLLET}));
+	for (int i = 0; i < 3; i++) { /* nobody fetches them */
+		OK(ibv_req_notify_cq(p.b.rcq, 0));
+		send_one(&p, 0);
+		done(p.b.rcq, 1, IBV_WC_RECV);
+		EQ(epoll_wait(ep, &ready, 1, 20000), 1);
+		EQ(epoll_wait(ep, &ready, 1, 0), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		take(&p.b, p.b.rcq);
+		EQ(epoll_wait(ep, &ready, 1, 0), i < 2);
+	}
+	for (int i = 0; i < 3; i++) { /* at once */
+		OK(ibv_req_notify_cq(p.b.rcq, 0));
+		send_one(&p, 0);
+		done(p.b.rcq, 1, IBV_WC_RECV);
+	}
+	for (int i = 0; i < 3; i++) {
+		EQ(epoll_wait(ep, &ready, 1, 20000), 1);
+		take(&p.b, p.b.rcq);
+	}
+	EQ(epoll_wait(ep, &ready, 1, 0), 0);
+	close(ep);
+	pair_close(&p);
+}
+
+/* A program that has read the descriptor finds the events nevertheless, and nobody waits. */
+static void drained(void)
+{
+	uint64_t number;
+	struct pair p;
+
+	pair_open(&p, &(struct plan){.channels = true});
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 2; i++) {
+			OK(ibv_req_notify_cq(p.b.rcq, 0));
+			send_one(&p, 0);
+			done(p.b.rcq, 1, IBV_WC_RECV);
+		}
+		wait_readable(p.b.channel->fd);
+		CHECK(read(p.b.channel->fd, &number, sizeof(number)) > 0);
+		for (int i = 0; i < 2; i++) {
+			struct ibv_cq *cq;
+			void *context;
+
+			OK(ibv_get_cq_event(p.b.channel, &cq, &context));
+			CHECK(cq == p.b.rcq);
+			CHECK(is_readable(p.b.channel->fd) == (i == 0)); /* the other one is to be seen */
+			ibv_ack_cq_events(cq, 1);
+		}
+	}
+	pair_close(&p);
+}
+
 static void nonblocking(void)
 {
 	struct ibv_cq *cq;
@@ -313,6 +379,8 @@ int main(void)
 	solicited();
 	arming_adds();
 	epoll_sees_it();
+	epoll_sees_each();
+	drained();
 	nonblocking();
 	threads_wait();
 	destroy_waits();

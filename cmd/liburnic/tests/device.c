@@ -69,6 +69,9 @@ static void query(void)
 	CHECK(memchr(attr.fw_ver, 0, sizeof(attr.fw_ver)));
 	CHECK(attr.fw_ver[0]); /* the version of the engine */
 	CHECK(attr.sys_image_guid != 0 && attr.node_guid != 0);
+	EQ(attr.vendor_id, 0x726e69);
+	EQ(attr.vendor_id >> 16 & 3, 2); /* locally administered: it is nobody else's */
+	EQ(attr.vendor_part_id, 1);
 	CHECK(attr.max_mr_size >= (1ULL << 32));
 	CHECK(attr.page_size_cap & 4096);
 	CHECK(attr.max_qp >= 1000 && attr.max_qp_wr >= 1024 && attr.max_sge >= 4 && attr.max_sge_rd >= 1);

@@ -75,6 +75,7 @@ static void reregister(struct ibv_context *context)
 {
 	struct ibv_pd *pd, *other;
 	struct ibv_mr *mr;
+	uint32_t key;
 
 	CHECK(pd = ibv_alloc_pd(context));
 	CHECK(other = ibv_alloc_pd(context));
@@ -82,19 +83,68 @@ static void reregister(struct ibv_context *context)
 	OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + 4096, 100, 0));
 	CHECK(mr->addr == memory + 4096 && mr->pd == pd);
 	EQ(mr->length, 100);
+	key = mr->rkey;
 	OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0));
-	CHECK(mr->pd == other);
+	CHECK(mr->pd == other && mr->addr == memory + 4096);
+	EQ(mr->length, 100);
+	EQ(mr->rkey, key); /* the memory is the same, and so are the keys */
+	EQ(mr->lkey, key);
 	OK(ibv_dealloc_pd(pd)); /* nothing of it is left */
 	EQ(ibv_dealloc_pd(other), EBUSY);
 	OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ));
 
+	EQ(mr->rkey, key);
 	EQ(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	/* Rights that nobody asks to change, and rights that can't be. */
+	EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, IBV_ACCESS_LOCAL_WRITE), IBV_REREG_MR_ERR_INPUT);
+	EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE), IBV_REREG_MR_ERR_INPUT);
+	EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 1 << 15), IBV_REREG_MR_ERR_INPUT);
+	EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)(uintptr_t)4096, 4096, 0),
+	   IBV_REREG_MR_ERR_INPUT); /* not mapped */
+	EQ(mr->rkey, key);
+	CHECK(mr->addr == memory + 4096 && mr->pd == other);
 	EQ(ibv_rereg_mr(mr, IBV_REREG_MR_FLAGS_SUPPORTED + 1, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	EQ(mr->length, 100); /* it is still there */
+	CHECK(pd = ibv_alloc_pd(context)); /* all at once */
+	OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS, pd, memory,
+			8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+	CHECK(mr->pd == pd && mr->addr == memory);
+	EQ(mr->length, 8192);
+	OK(ibv_dealloc_pd(other));
+	OK(ibv_dereg_mr(mr));
+	OK(ibv_dealloc_pd(pd));
+}
+
+/* Rights and domain change in place: requests and peers that know the keys go on with them. */
+static void keys_stay(void)
+{
+	struct ibv_pd *other;
+	struct ibv_mr *mr;
+	struct pair p;
+	uint32_t key;
+
+	pair_open(&p, &(struct plan){.how = BY_GID});
+	CHECK(other = ibv_alloc_pd(p.b.context));
+	CHECK(mr = ibv_reg_mr(p.b.pd, p.b.memory, 4096, IBV_ACCESS_LOCAL_WRITE));
+	key = mr->rkey;
+	OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL_ACCESS));
+	OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0));
+	OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, p.b.pd, NULL, 0, 0));
+	memset(p.a.memory, 0x5b, 4096);
+	post(&p.a, .opcode = IBV_WR_RDMA_WRITE, .wr_id = 1, .length = 4096, .remote = to(&p.b, 0), .rkey = key);
+	done(p.a.scq, 1, IBV_WC_RDMA_WRITE);
+	post(&p.a, .opcode = IBV_WR_RDMA_READ, .wr_id = 2, .offset = 8192, .length = 4096, .remote = to(&p.b, 0), .rkey = key);
+	done(p.a.scq, 2, IBV_WC_RDMA_READ);
+	EQ(memcmp(p.a.memory, p.a.memory + 8192, 4096), 0);
+	OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0));
+	post(&p.a, .opcode = IBV_WR_RDMA_READ, .wr_id = 3, .length = 1, .remote = to(&p.b, 0), .rkey = key);
+	want_wc(p.a.scq, 3, IBV_WC_REM_ACCESS_ERR, 0); /* it is not the queue pair's domain */
 	OK(ibv_dereg_mr(mr));
 	OK(ibv_dealloc_pd(other));
+	pair_close(&p);
 }
 
 /* A change in place reaches who uses the region, and his peer. */
@@ -196,6 +246,7 @@ int main(void)
 	wrong_registrations(context);
 	reregister(context);
 	reregistered_region_works();
+	keys_stay();
 	freed();
 	freed_under_a_receive();
 	many(context);

@@ -214,6 +214,73 @@ static void type2_wrong_use(void)
 	close_bound(&b);
 }
 
+/*
+ * Programs bind windows with IBV_ACCESS_LOCAL_WRITE, or with optional flags. These add
+ * nothing to what the window grants, by any of the three ways to bind one.
+ */
+static void local_flags(void)
+{
+	static const unsigned int with = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+	struct ibv_mw_bind_info info = {.length = LENGTH, .mw_access_flags = with | IBV_ACCESS_REMOTE_READ};
+	struct ibv_qp_ex *ex;
+	struct bound b;
+	uint32_t key;
+	uint64_t at;
+
+	for (int writable = 0; writable < 2; writable++) {
+		unsigned int grants = writable ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+
+		for (enum ibv_mw_type type = IBV_MW_TYPE_1; type <= IBV_MW_TYPE_2; type++) {
+			open_bound(&b, type);
+			at = to(&b.p.b, ROOM);
+			if (type == IBV_MW_TYPE_1) {
+				bind1(&b, 1, at, LENGTH, with | grants);
+				key = b.mw->rkey;
+			} else {
+				key = ibv_inc_rkey(b.mw->rkey);
+				OK(post_bind2(&b, 1, key, at, LENGTH, with | grants));
+			}
+			done(b.p.b.scq, 1, IBV_WC_BIND_MW);
+			if (!writable)
+				read_ok(&b, at, LENGTH, key);
+			else
+				read_refused(&b, at, LENGTH, key);
+			close_bound(&b);
+		}
+	}
+
+	pair_open(&b.p, &(struct plan){.how = BY_GID, .send_ops = IBV_QP_EX_WITH_BIND_MW});
+	CHECK(b.mr = ibv_reg_mr(b.p.b.pd, b.p.b.memory, MEMORY, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND));
+	CHECK(b.mw = ibv_alloc_mw(b.p.b.pd, IBV_MW_TYPE_2));
+	info.mr = b.mr;
+	info.addr = to(&b.p.b, ROOM);
+	key = ibv_inc_rkey(b.mw->rkey);
+	CHECK(ex = ibv_qp_to_qp_ex(b.p.b.qp));
+	ibv_wr_start(ex);
+	ex->wr_id = 1;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_bind_mw(ex, b.mw, key, &info);
+	OK(ibv_wr_complete(ex));
+	done(b.p.b.scq, 1, IBV_WC_BIND_MW);
+	post(&b.p.a, .opcode = IBV_WR_RDMA_READ, .wr_id = 2, .length = LENGTH, .remote = info.addr, .rkey = key);
+	done(b.p.a.scq, 2, IBV_WC_RDMA_READ);
+	close_bound(&b);
+}
+
+/* A window without rights can be bound, and opens nothing. */
+static void no_rights(void)
+{
+	struct bound b;
+
+	for (unsigned int flags = 0; flags <= IBV_ACCESS_LOCAL_WRITE; flags++) {
+		open_bound(&b, IBV_MW_TYPE_1);
+		bind1(&b, 1, to(&b.p.b, ROOM), LENGTH, flags);
+		done(b.p.b.scq, 1, IBV_WC_BIND_MW);
+		read_refused(&b, to(&b.p.b, ROOM), 1, b.mw->rkey);
+		close_bound(&b);
+	}
+}
+
 /* A window that counts from 0 is none of ours. */
 static void zero_based(void)
 {
@@ -258,6 +325,8 @@ int main(void)
 	type1_wrong_use();
 	type2();
 	type2_wrong_use();
+	local_flags();
+	no_rights();
 	zero_based();
 	region_in_use();
 	no_such_type();

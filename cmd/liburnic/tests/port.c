@@ -87,7 +87,16 @@ static void gids(struct ibv_context *context)
 	CHECK(ibv_query_gid(context, 2, 0, &gid) != 0);
 	CHECK(ibv_query_gid_ex(context, 1, 100000, &one, 0) != 0);
 	CHECK(ibv_query_gid_ex(context, 1, 0, &one, 1) > 0); /* no flag has a meaning */
-	CHECK(ibv_query_gid_table(context, entries, COUNT(entries), 1) < 0);
+	EQ(ibv_query_gid_table(context, entries, COUNT(entries), 1), -EINVAL);
+
+	/* The array has to have room for all entries. */
+	EQ(ibv_query_gid_table(context, entries, (size_t)n, 0), n);
+	memset(entries, 0xee, sizeof(entries));
+	for (ssize_t few = 0; few < n; few++)
+		EQ(ibv_query_gid_table(context, entries, (size_t)few, 0), -EINVAL);
+	memset(&one, 0xee, sizeof(one));
+	EQ(memcmp(&entries[n - 1], &one, sizeof(one)), 0); /* nothing is written behind its end */
+	EQ(ibv_query_gid_table(context, NULL, COUNT(entries), 0), -EINVAL);
 }
 
 static void pkeys(struct ibv_context *context)

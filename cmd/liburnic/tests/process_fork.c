@@ -78,6 +78,49 @@ static int counts_sockets(void)
 	return sockets();
 }
 
+static uint16_t ports[2];
+
+/* Reports whether a socket of this process is bound to one of the ports. */
+static int holds_ports(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		struct sockaddr_storage at = {0};
+		socklen_t len = sizeof(at);
+		uint16_t port;
+
+		if (getsockname(fd, (struct sockaddr *)&at, &len) || (at.ss_family != AF_INET && at.ss_family != AF_INET6))
+			continue;
+		port = ntohs(((struct sockaddr_in *)&at)->sin_port); /* where IPv6 has it, too */
+		n += port && (port == ports[0] || port == ports[1]);
+	}
+	return n;
+}
+
+/* Sockets that have a port and nothing else: of an id that is bound, and of the process itself. */
+static void bound_only(void)
+{
+	struct sockaddr_in any = loopback(0);
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+
+	CHECK(events = rdma_create_event_channel());
+	OK(rdma_create_id(events, &id, NULL, RDMA_PS_TCP));
+	OK(rdma_bind_addr(id, (struct sockaddr *)&any));
+	ports[0] = ntohs(rdma_get_src_port(id));
+	OK(rdma_create_qp(id, NULL, &attr));
+	CHECK(id->qp->qp_num >> 14);
+	ports[1] = 21000 + (id->qp->qp_num >> 14) - 1;
+	EQ(holds_ports(), 2);
+	ends(child(holds_ports), 0);
+	EQ(holds_ports(), 2);
+	rdma_destroy_qp(id);
+	OK(rdma_destroy_id(id));
+	rdma_destroy_event_channel(events);
+}
+
 /* The one that listens, and whose peer is gone when its process is, whatever children it has. */
 static int listens(void)
 {
@@ -154,6 +197,7 @@ int main(void)
 	ends(listening, 9); /* it was told, and connecting's child lives */
 	close(survivor[1]);
 
+	bound_only();
 	pair_open(&shared, &(struct plan){.how = BY_CM});
 	traffic(&shared, 4);
 	CHECK(sockets() > 2);

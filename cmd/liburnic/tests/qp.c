@@ -11,6 +11,29 @@ static struct ibv_qp_init_attr small(struct ibv_cq *cq)
 	};
 }
 
+/*
+ * What a query tells before the queue pair is modified. An iWARP device has no RESET: its
+ * new queue pairs are in the state INIT, and allow the peer all.
+ */
+static void as_created(struct ibv_qp *qp, const struct ibv_qp_init_attr *asked)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	memset(&attr, 0xff, sizeof(attr));
+	memset(&init, 0xff, sizeof(init));
+	OK(ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CAP | IBV_QP_ACCESS_FLAGS, &init));
+	EQ(attr.qp_state, IBV_QPS_INIT);
+	EQ(attr.cur_qp_state, IBV_QPS_INIT);
+	EQ(attr.qp_access_flags, ALL_ACCESS);
+	EQ(memcmp(&attr.cap, &asked->cap, sizeof(attr.cap)), 0); /* as create has told */
+	EQ(memcmp(&init.cap, &asked->cap, sizeof(init.cap)), 0);
+	CHECK(init.send_cq == asked->send_cq && init.recv_cq == asked->recv_cq && init.srq == asked->srq &&
+	      init.qp_context == asked->qp_context);
+	EQ(init.qp_type, asked->qp_type);
+	EQ(init.sq_sig_all, asked->sq_sig_all);
+}
+
 static void create(struct ibv_context *context)
 {
 	struct ibv_qp_init_attr attr;
@@ -34,6 +57,7 @@ static void create(struct ibv_context *context)
 	CHECK(attr.cap.max_send_wr >= 2 && attr.cap.max_recv_wr >= 3 && attr.cap.max_send_sge >= 2 &&
 	      attr.cap.max_recv_sge >= 1 && attr.cap.max_inline_data >= 32);
 	CHECK(ibv_qp_to_qp_ex(qp) == NULL); /* it was not made so */
+	as_created(qp, &attr);
 	EQ(ibv_dealloc_pd(pd), EBUSY);
 	OK(ibv_destroy_qp(qp));
 
@@ -112,6 +136,8 @@ static void states(void)
 	CHECK(cq = ibv_create_cq(context, 10, NULL, NULL, 0));
 	create = small(cq);
 	CHECK(qp = ibv_create_qp(pd, &create));
+	EQ(state(qp), IBV_QPS_INIT);
+	OK(ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
 	EQ(state(qp), IBV_QPS_RESET);
 	EQ(ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_STATE), EINVAL);
 	EQ(ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_SQD}, IBV_QP_STATE), EINVAL);
@@ -230,6 +256,7 @@ static void full(void)
 		struct ibv_sge s = sge(&e, 0, 8);
 		struct ibv_recv_wr wr = {.sg_list = &s, .num_sge = 1}, *bad = NULL;
 
+		OK(ibv_modify_qp(e.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
 		EQ(ibv_post_recv(e.qp, &wr, &bad), EINVAL); /* not in the state RESET */
 		CHECK(bad == &wr);
 		EQ(try_post(&e, &(struct op){.opcode = IBV_WR_SEND, .length = 8}), EINVAL);

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"urnic/mpa"
@@ -29,15 +30,20 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	woken  chan struct{} // has something if there is something new to look at
 	over   chan struct{} // closed when it is over
+	local  bool          // the peer is on this host
+	late   bool          // the peer may have called in vain, as the port was closed
 
 	// Under the matchmaker's mu.
-	ready  bool
-	psn    uint32
-	budget time.Duration
+	ready   bool
+	psn     uint32
+	budget  time.Duration
+	guesses int  // requests with a wrong PSN
+	told    bool // the log has been told of a stranger
 
 	// The goroutine's own.
-	local bool      // the peer is on this host
 	call  *call     // that is under way, or nil
+	early bool      // the peer wants the PSN, which comes with RTS, before it is called again
+	asked bool      // somebody has asked without a PSN, so that the peer was called at once
 	since time.Time // when there was first something to send, if there was
 	last  error     // why the last try came to nothing, if there was one
 	pause time.Duration
@@ -56,14 +62,13 @@ func (a *attempt) wake() {
 // whichever comes first. The one that calls never goes while the other one may be
 // about to answer, so that both think the same of the connection.
 func (a *attempt) run() error {
-	a.local = !a.peer.Addr.IsValid() || a.e.m.cfg.Local(a.peer.Addr.WithZone(""))
 	if a.isSelf() {
 		return a.reflect()
 	}
 	a.pause = firstPause
 	a.begin = time.NewTimer(patience)
 	defer a.begin.Stop()
-	if a.goesFirst() {
+	if a.goesFirst() || a.late {
 		a.begin.Reset(grace)
 	}
 	var clock <-chan time.Time // ticks once the time that the program gives may run
@@ -77,7 +82,8 @@ func (a *attempt) run() error {
 		select {
 		case <-a.woken:
 			ready, tick := a.said()
-			if ready && a.call == nil && a.last == nil && a.goesFirst() {
+			if ready && a.call == nil && (a.last == nil && a.goesFirst() || a.early) {
+				a.early = false
 				a.begin.Reset(0) // all is known that the Request is to say
 			}
 			if ready && tick > 0 && clock == nil {
@@ -154,44 +160,52 @@ func (a *attempt) address() (netip.AddrPort, bool) {
 	port, ok := a.e.m.cfg.port(a.peer.QPN)
 	to := a.peer.Addr
 	if !to.IsValid() {
-		to = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		if to = a.e.m.cfg.Address; !to.IsValid() || to.IsUnspecified() {
+			to = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		} // else the peer may listen there only
 	}
 	return netip.AddrPortFrom(to, port), ok
 }
 
 // take returns a request that is to be answered now, or nil. While a call is on its
 // way, that is one which wins over it; or any, if the peer can't have heard of the
-// call yet, which it then never does.
-func (a *attempt) take() (found *request) {
+// call yet, which it then never does. It refuses those that do not show that they are
+// the peer's, and has the peer called instead.
+func (a *attempt) take() *request {
+	found, refused := a.choose()
+	for _, r := range refused {
+		a.e.m.refuse(r.ConnRequest, Message{From: a.e.num, To: r.From, Reason: NotShown})
+	}
+	return found
+}
+
+func (a *attempt) choose() (found *request, refused []*request) {
 	e := a.e
 	e.m.mu.Lock()
 	defer e.m.mu.Unlock()
-	for _, r := range e.held {
-		if !a.isPeer(r) || !r.Waiting() {
+	for _, r := range e.m.held.of(e.num) {
+		v := a.judge(r)
+		if v == stranger || !r.Waiting() {
 			continue
 		}
+		if v == unproven {
+			refused = append(refused, r)
+			continue
+		}
+		if r.isSomebodyElse() && (!a.ready || a.psn == 0) {
+			continue // the peer could not tell that this side is its peer
+		}
 		if a.call == nil || r.From < e.num || r.From == e.num && r.Tie < a.tie || a.call.giveUp() {
-			e.sift(func(other *request) bool { return other != r })
-			return r
+			found = r
+			break
 		}
 	}
-	return nil
-}
-
-// isPeer reports whether a request is the peer's: it comes from the address that the
-// program has named; or, as a host may have several, it knows the number of the
-// packet that the program expects.
-func (a *attempt) isPeer(r *request) bool {
-	if r.From != a.peer.QPN {
-		return false
+	e.m.held.remove(func(r *request) bool { return r == found || slices.Contains(refused, r) })
+	if len(refused) > 0 && a.ready && a.call == nil && !a.asked {
+		a.asked = true // once, so that who is refused can't set the pace
+		a.begin.Reset(0)
 	}
-	known := r.from == a.peer.Addr.WithZone("") || a.local && a.e.m.cfg.Local(r.from) || r.HasPSN && r.PSN == a.peer.PSN
-	if !known && !r.told {
-		r.told = true
-		a.e.m.log.Warn("rendezvous: a request for the right queue pair comes from another address than the GID says, and with another PSN",
-			"qp", a.e.num, "peer", a.peer.QPN, "address", r.from.String(), "gid", a.peer.Addr.String())
-	}
-	return known
+	return found, refused
 }
 
 // answer connects the queue pair with a peer that has asked. It reports false if the
@@ -201,7 +215,7 @@ func (a *attempt) answer(r *request) (over bool, err error) {
 		_ = r.Close() // there is a connection already, or will be none
 		return true, err
 	}
-	param, err := a.param(Agree)
+	param, _, err := a.param(Agree)
 	if err == nil {
 		err = r.Accept(a.ctx, a.e.qp, param)
 	}
@@ -222,7 +236,7 @@ func (a *attempt) hangUp(why error) (over bool, err error) {
 	err = <-a.call.result
 	a.call = nil
 	if err == nil || isFinal(err) {
-		return true, a.check(err)
+		return true, err
 	}
 	if a.last == nil {
 		a.last = err
@@ -232,9 +246,17 @@ func (a *attempt) hangUp(why error) (over bool, err error) {
 
 // heard is told how a call has ended. It reports false if the attempt goes on.
 func (a *attempt) heard(err error) (over bool, _ error) {
+	early := a.call.early
 	a.call = nil
 	if err == nil || isFinal(err) {
-		return true, a.check(err)
+		return true, err
+	}
+	var refused *RefusedError
+	if early && errors.As(err, &refused) && refused.Reason == NotShown {
+		a.last, a.early = err, true
+		a.begin.Stop()
+		a.wake() // RTS may have come meanwhile
+		return false, nil
 	}
 	a.retry(err)
 	return false, nil
@@ -250,8 +272,8 @@ func (a *attempt) retry(err error) {
 
 // param returns what the connection is to be like. What this side may have
 // outstanding at the peer is for the peer to say, whose program has named it (IRD):
-// the device's most is asked for.
-func (a *attempt) param(kind Kind) (rnic.ConnParam, error) {
+// the device's most is asked for. It reports whether the program has told the PSN.
+func (a *attempt) param(kind Kind) (_ rnic.ConnParam, ready bool, _ error) {
 	a.e.m.mu.Lock()
 	msg := Message{Kind: kind, From: a.e.num, To: a.peer.QPN, PSN: a.psn, HasPSN: a.ready}
 	a.e.m.mu.Unlock()
@@ -265,23 +287,7 @@ func (a *attempt) param(kind Kind) (rnic.ConnParam, error) {
 	if p.IRD == 0 {
 		p.IRD = -1 // none
 	}
-	return p, err
-}
-
-// check makes sure that it is the peer who has answered a call.
-func (a *attempt) check(err error) error {
-	if err != nil {
-		return err
-	}
-	p, _ := a.e.qp.Params()
-	msg, err := Parse(p.PrivateData)
-	if err == nil && (msg.Kind != Agree || msg.From != a.peer.QPN || msg.To != a.e.num) {
-		err = &MessageError{fmt.Sprintf("the answer is of kind %d, of queue pair 0x%x to 0x%x", msg.Kind, msg.From, msg.To)}
-	}
-	if err != nil {
-		a.e.qp.Abort()
-	}
-	return err
+	return p, msg.HasPSN, err
 }
 
 // isFinal reports whether another try could not succeed: it is the queue pair that

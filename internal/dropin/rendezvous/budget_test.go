@@ -40,7 +40,7 @@ var absences = map[string]func(s *sim, b *side){
 	"destroyed":   func(_ *sim, b *side) { b.ep.Close() },
 	"ended":       func(_ *sim, b *side) { b.kill() },
 	"unreachable": func(s *sim, _ *side) { s.blocked = func(netip.Addr, netip.Addr) bool { return true } },
-	"elsewhere":   func(s *sim, b *side) { b.rtr(s.process(hostC).side()) },
+	"elsewhere":   func(s *sim, b *side) { b.up(s.process(hostC).side()) },
 }
 
 // Without anything to send, a queue pair waits for its peer for ever. With something,
@@ -52,7 +52,7 @@ func TestTimeRunsWhileThereIsSomethingToSend(t *testing.T) {
 				inSim(t, func(s *sim) {
 					a, b := s.process(hosts[0]).side(), s.process(hosts[1]).side()
 					absent(s, b)
-					a.rtr(b)
+					a.up(b)
 					time.Sleep(time.Hour)
 					const budget = 10 * time.Second
 					a.rts(budget)
@@ -96,7 +96,7 @@ func TestUnboundedTimeIsNotBounded(t *testing.T) {
 		if err := b.qp.PostRecv(rnic.RecvWR{}); err != nil {
 			s.Fatal(err)
 		}
-		b.rtr(a)
+		b.up(a)
 		wants(s, a, b)
 		if n, err := b.recv.Wait(s.Context(), make([]rnic.WC, 1)); n != 1 || err != nil {
 			s.Errorf("what has waited: %d, %v", n, err)
@@ -141,7 +141,7 @@ func TestNoSlotIsLeft(t *testing.T) {
 		"none is allowed": {syscall.EACCES, syscall.EACCES, 1},
 	} {
 		clear(tried)
-		m := New(Config{FirstPort: 30000, Listen: func(_ context.Context, address string) (net.Listener, error) {
+		m := New(Config{FirstPort: 30000, Reserve: func(_ context.Context, address string) (Port, error) {
 			tried[address] = true
 			return nil, &net.OpError{Op: "listen", Err: tt.fails}
 		}})

@@ -15,6 +15,7 @@ type call struct {
 	cancel context.CancelCauseFunc
 	stage  atomic.Uint32
 	result chan error // of the call; has room for it
+	early  bool       // the Request gave no PSN; to be read once there is a result
 }
 
 // The stages of a call. In calling, the peer has not heard of it; in asking, it may.
@@ -58,11 +59,13 @@ func (a *attempt) connect(ctx context.Context, c *call, to netip.AddrPort) error
 		_ = conn.Close() // nothing was said
 		return errOvertaken
 	}
-	param, err := a.param(Ask)
+	param, ready, err := a.param(Ask)
 	if err != nil {
 		_ = conn.Close() // nothing was said
 		return err
 	}
+	c.early = !ready
+	param.Verify = func(p mpa.Params) error { return a.verify(conn, p.PrivateData) }
 	given := false
 	via := func(context.Context) (net.Conn, error) {
 		if given {

@@ -43,8 +43,8 @@ func TestTwoQueuePairsOfOneProcess(t *testing.T) {
 		p := s.process(hostA)
 		a, b := p.side(), p.side()
 		for _, change := range []func(*Peer){func(*Peer) {}, func(p *Peer) { p.Addr, p.From = netip.Addr{}, netip.Addr{} }} {
-			a.rtr(b, change)
-			b.rtr(a, change)
+			a.up(b, change)
+			b.up(a, change)
 			wants(s, a, b)
 			talk(s, a, b)
 			a.reset()
@@ -72,10 +72,10 @@ func TestWithoutAddressThePeerIsOnThisHost(t *testing.T) {
 	inSim(t, func(s *sim) {
 		a, b, other := s.process(hostA).side(), s.process(hostA).side(), s.process(hostB)
 		none := func(p *Peer) { p.Addr, p.From = netip.Addr{}, netip.Addr{} }
-		b.rtr(a, none)
+		b.up(a, none)
 		other.ask(b, Message{Kind: Ask, From: a.num, To: b.num})
 		wantPending(s, b)
-		a.rtr(b, none)
+		a.up(b, none)
 		wants(s, a, b)
 		talk(s, a, b)
 	})
@@ -114,8 +114,8 @@ func TestOneWayIsEnough(t *testing.T) {
 			s.blocked = func(f, _ netip.Addr) bool { return f == from }
 			a, b := s.process(hostA).side(), s.process(hostB).side()
 			begin := time.Now()
-			a.rtr(b)
-			b.rtr(a)
+			a.up(b)
+			b.up(a)
 			wants(s, a, b)
 			talk(s, a, b)
 			if d := time.Since(begin); d > 2*patience {
@@ -128,14 +128,10 @@ func TestOneWayIsEnough(t *testing.T) {
 // A process without a slot can be nobody's aim, but reaches those that have one.
 func TestProcessWithoutSlotDials(t *testing.T) {
 	inSim(t, func(s *sim) {
-		a, b := s.process(hostB), s.process(hostA).side()
-		if err := a.m.listener.Close(); err != nil {
-			s.Fatal(err)
-		}
-		a.m.slot = 0
+		a, b := s.closedProcess(hostB, 1, func(*Config) {}), s.process(hostA).side()
 		without, another := a.side(), a.side()
-		without.rtr(b)
-		b.rtr(without)
+		without.up(b)
+		b.up(without)
 		wants(s, without, b)
 		talk(s, without, b)
 
@@ -157,8 +153,8 @@ func TestDepthsAreThoseOfThePeer(t *testing.T) {
 	for _, depths := range [][2]int{{16, 16}, {1, 128}, {128, 1}, {3, 5}, {7, 0}} {
 		inSim(t, func(s *sim) {
 			a, b := s.process(hostA).side(), s.process(hostB).side()
-			a.rtr(b, func(p *Peer) { p.IRD = depths[0] })
-			b.rtr(a, func(p *Peer) { p.IRD = depths[1] })
+			a.up(b, func(p *Peer) { p.IRD = depths[0] })
+			b.up(a, func(p *Peer) { p.IRD = depths[1] })
 			wants(s, a, b)
 			pa, _ := a.qp.Params()
 			pb, _ := b.qp.Params()
@@ -175,23 +171,23 @@ func TestDepthsAreThoseOfThePeer(t *testing.T) {
 func TestQueuePairIsUsedAnew(t *testing.T) {
 	inSim(t, func(s *sim) {
 		a, b, c := s.process(hostA).side(), s.process(hostB).side(), s.process(hostC).side()
-		a.rtr(b)
-		b.rtr(a)
+		a.up(b)
+		b.up(a)
 		wants(s, a, b)
 		talk(s, a, b)
 		b.reset()
-		b.rtr(a)
-		c.rtr(a)
+		b.up(a)
+		c.up(a)
 		time.Sleep(time.Minute)
 		wantPending(s, b, c)
 		a.reset()
-		a.rtr(c)
+		a.up(c)
 		wants(s, a, c)
 		talk(s, a, c)
 		wantPending(s, b)
 		a.reset()
 		c.reset()
-		a.rtr(b)
+		a.up(b)
 		wants(s, a, b)
 		talk(s, a, b)
 	})
@@ -204,13 +200,13 @@ func TestAttemptIsGivenUp(t *testing.T) {
 		for name, meanwhile := range map[string]func(s *sim, a, b *side){
 			"nobody there": func(*sim, *side, *side) {},
 			"unreachable":  func(s *sim, _, _ *side) { s.blocked = func(_, to netip.Addr) bool { return to == hostB } },
-			"peer in RTR":  func(_ *sim, a, b *side) { b.rtr(a) },
+			"peer in RTR":  func(_ *sim, a, b *side) { b.up(a) },
 		} {
 			t.Run(name+", "+after.String(), func(t *testing.T) {
 				inSim(t, func(s *sim) {
 					a, b, c := s.process(hostA).side(), s.process(hostB).side(), s.process(hostC).side()
 					meanwhile(s, a, b)
-					a.rtr(b)
+					a.up(b)
 					time.Sleep(after)
 					a.reset()
 					synctest.Wait()
@@ -221,8 +217,8 @@ func TestAttemptIsGivenUp(t *testing.T) {
 						}
 					default:
 					}
-					a.rtr(c)
-					c.rtr(a)
+					a.up(c)
+					c.up(a)
 					wants(s, a, c)
 					talk(s, a, c)
 					b.ep.Close()
@@ -236,10 +232,10 @@ func TestAttemptIsGivenUp(t *testing.T) {
 func TestSecondPeerTakesThePlaceOfTheFirst(t *testing.T) {
 	inSim(t, func(s *sim) {
 		a, b, c := s.process(hostA).side(), s.process(hostB).side(), s.process(hostC).side()
-		a.rtr(b)
+		a.up(b)
 		time.Sleep(2 * patience)
-		a.rtr(c)
-		c.rtr(a)
+		a.up(c)
+		c.up(a)
 		wants(s, a, c)
 		talk(s, a, c)
 	})
@@ -251,10 +247,10 @@ func TestQueuePairThatIsNotIdleIsNotConnected(t *testing.T) {
 		a.qp.Abort()
 		for _, first := range []bool{true, false} { // it dials, it answers
 			if !first {
-				b.rtr(a)
+				b.up(a)
 				time.Sleep(2 * patience)
 			}
-			a.rtr(b)
+			a.up(b)
 			if err := <-a.done; !errors.Is(err, rnic.ErrNotIdle) {
 				s.Errorf("%v; want ErrNotIdle", err)
 			}
@@ -265,7 +261,7 @@ func TestQueuePairThatIsNotIdleIsNotConnected(t *testing.T) {
 func TestAbortDuringTheAttemptEndsIt(t *testing.T) {
 	inSim(t, func(s *sim) {
 		a, b := s.process(hostA).side(), s.process(hostB).side()
-		a.rtr(b)
+		a.up(b)
 		time.Sleep(time.Minute) // b keeps the request
 		a.qp.Abort()
 		if err := <-a.done; !errors.Is(err, rnic.ErrAborted) {

@@ -8,13 +8,6 @@ import (
 	"syscall"
 )
 
-// listenTCP listens with TCP. With no host, it is for IPv6 and IPv4 both, or for what
-// the host has of them.
-func listenTCP(ctx context.Context, address string) (net.Listener, error) {
-	var c net.ListenConfig
-	return c.Listen(ctx, "tcp", address)
-}
-
 // dialTCP dials with TCP, from an address of this host if it is valid, so that the
 // peer sees the one that it was told. A host with several may have no way from that
 // one; any will do then.

@@ -18,7 +18,6 @@ type Endpoint struct {
 	qp  *rnic.QP
 
 	// Under the matchmaker's mu.
-	held    []*request
 	attempt *attempt // that is under way or was last, or nil
 	closed  bool
 }
@@ -54,12 +53,17 @@ func (e *Endpoint) Connect(p Peer, done func(error)) error {
 	if p.Addr.IsUnspecified() || p.Addr.IsMulticast() {
 		return &AddrError{p.Addr}
 	}
+	opened, err := e.m.Listen()
+	if err != nil {
+		e.m.log.Warn("rendezvous: peers can't call this process", "error", err)
+	}
+	local := !p.Addr.IsValid() || e.m.cfg.Local(p.Addr.WithZone(""))
 	e.m.mu.Lock()
 	defer e.m.mu.Unlock()
 	if e.closed {
 		return rnic.ErrClosed
 	}
-	a := &attempt{e: e, peer: p, tie: rand.Uint64(), woken: make(chan struct{}, 1), over: make(chan struct{})}
+	a := &attempt{e: e, peer: p, local: local, late: opened, tie: rand.Uint64(), woken: make(chan struct{}, 1), over: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancelCause(e.m.ctx)
 	before := e.attempt
 	if before != nil {
@@ -121,28 +125,12 @@ func (e *Endpoint) Close() {
 	if e.m.endpoints[e.num] == e {
 		delete(e.m.endpoints, e.num)
 	}
-	dropped := e.sift(func(*request) bool { return false })
+	dropped := e.m.held.remove(func(r *request) bool { return r.To == e.num })
 	e.m.mu.Unlock()
 	a.stop()
 	for _, r := range dropped {
 		_ = r.Close() // there is nobody to answer it
 	}
-}
-
-// sift keeps of the requests that wait those that f wants, and returns the others.
-// The caller holds the matchmaker's mu.
-func (e *Endpoint) sift(f func(*request) bool) (dropped []*request) {
-	var left []*request
-	for _, r := range e.held {
-		if f(r) {
-			left = append(left, r)
-		} else {
-			dropped = append(dropped, r)
-		}
-	}
-	e.m.held -= len(dropped)
-	e.held = left
-	return dropped
 }
 
 // A NumberError says that a number can't be that of a queue pair here.

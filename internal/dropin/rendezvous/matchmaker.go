@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -42,13 +43,20 @@ type Config struct {
 	// peer-to-peer model is always asked for, as either side may send first.
 	MPA mpa.Config
 
-	// Listen listens at a host:port, and Dial dials, from an address if that is
-	// valid and can be. Nil stands for TCP.
-	Listen func(ctx context.Context, address string) (net.Listener, error)
-	Dial   func(ctx context.Context, from netip.Addr, to netip.AddrPort) (net.Conn, error)
+	// Address is where the process can be called; the zero Addr stands for all
+	// addresses of the host.
+	Address netip.Addr
+
+	// Reserve takes a port at a host:port without opening it, and Dial dials, from
+	// an address if that is valid and can be. Nil stands for TCP.
+	Reserve func(ctx context.Context, address string) (Port, error)
+	Dial    func(ctx context.Context, from netip.Addr, to netip.AddrPort) (net.Conn, error)
 	// Local reports whether an address is one of this host. Nil stands for asking
 	// the operating system.
 	Local func(netip.Addr) bool
+	// SameUser reports whether the other end of a connection within this host is a
+	// socket of this process's user. Nil stands for asking the operating system.
+	SameUser func(local, remote net.Addr) bool
 
 	Logger *slog.Logger // nil stands for silence
 }
@@ -64,24 +72,28 @@ type Matchmaker struct {
 	saying chan struct{} // a token for each refusal that is being sent
 
 	mu        sync.Mutex
+	port      Port // until it listens, or nil
 	listener  *rnic.Listener
 	slot      uint32
 	endpoints map[uint32]*Endpoint
-	held      int // requests that wait for an endpoint
+	held      backlog
 	closed    bool
 }
 
 // New returns a matchmaker that does not listen yet.
 func New(cfg Config) *Matchmaker {
 	cfg.FirstPort = cmp.Or(cfg.FirstPort, DefaultPort)
-	if cfg.Listen == nil {
-		cfg.Listen = listenTCP
+	if cfg.Reserve == nil {
+		cfg.Reserve = reserveTCP
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = dialTCP
 	}
 	if cfg.Local == nil {
 		cfg.Local = isLocal
+	}
+	if cfg.SameUser == nil {
+		cfg.SameUser = sameUser
 	}
 	m := &Matchmaker{cfg: cfg, log: cfg.Logger, saying: make(chan struct{}, refusals), endpoints: map[uint32]*Endpoint{}}
 	if m.log == nil {
@@ -91,28 +103,48 @@ func New(cfg Config) *Matchmaker {
 	return m
 }
 
-// Bind takes a slot, and listens. Without, peers can't dial this process; it still can
-// dial those that have a slot. It returns an error of the network, or one that wraps
-// ErrNoSlot.
+// Bind takes a slot, whose port stays closed until Listen. Without, peers can't dial
+// this process; it still can dial those that have a slot. It returns an error of the
+// network, or one that wraps ErrNoSlot.
 func (m *Matchmaker) Bind(ctx context.Context) error {
-	n, slot, err := m.cfg.bind(ctx)
-	if err != nil {
-		return err
-	}
-	l, err := m.cfg.Device.ListenOn(n)
+	p, slot, err := m.cfg.bind(ctx)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.listener != nil {
-		_ = l.Close() // nobody has been told of it
+	if m.closed || m.slot != 0 {
+		_ = p.Close() // nobody has been told of it
 		return rnic.ErrBusy
 	}
-	m.listener, m.slot = l, slot
-	m.wg.Go(func() { m.serve(l) })
-	m.log.Info("rendezvous", "address", l.Addr().String(), "slot", slot)
+	m.port, m.slot = p, slot
 	return nil
+}
+
+// Listen opens the port that Bind has taken, if there is one that is not open yet: from
+// then on, peers can dial this process. Endpoint.Connect does it, too. It reports whether
+// it has opened the port.
+func (m *Matchmaker) Listen() (opened bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.port
+	if m.closed || p == nil {
+		return false, nil
+	}
+	m.port = nil
+	n, err := p.Listen()
+	if err != nil {
+		_ = p.Close() // err says why
+		return false, fmt.Errorf("the port for rendezvous: %w", err)
+	}
+	l, err := m.cfg.Device.ListenOn(n)
+	if err != nil {
+		return false, err
+	}
+	m.listener = l
+	m.wg.Go(func() { m.serve(l) })
+	m.log.Info("rendezvous", "address", l.Addr().String(), "slot", m.slot)
+	return true, nil
 }
 
 // Slot returns the slot, or 0 if there is none.
@@ -127,7 +159,8 @@ func (m *Matchmaker) Slot() uint32 {
 func (m *Matchmaker) Close() error {
 	m.mu.Lock()
 	m.closed = true
-	l := m.listener
+	l, p := m.listener, m.port
+	m.port = nil
 	all := make([]*Endpoint, 0, len(m.endpoints))
 	for _, e := range m.endpoints {
 		all = append(all, e)
@@ -140,6 +173,9 @@ func (m *Matchmaker) Close() error {
 	var err error
 	if l != nil {
 		err = l.Close()
+	}
+	if p != nil {
+		err = p.Close()
 	}
 	m.wg.Wait()
 	return err
@@ -156,14 +192,6 @@ func (m *Matchmaker) serve(l *rnic.Listener) {
 	}
 }
 
-// A request is one of a peer that waits for its queue pair.
-type request struct {
-	*rnic.ConnRequest
-	Message
-	from netip.Addr
-	told bool // the log has been told that it is a stranger's; under the matchmaker's mu
-}
-
 // incoming gives a request to its queue pair.
 func (m *Matchmaker) incoming(r *rnic.ConnRequest) {
 	msg, err := Parse(r.PrivateData())
@@ -175,7 +203,7 @@ func (m *Matchmaker) incoming(r *rnic.ConnRequest) {
 		m.refuse(r, Message{Reason: NotUnderstood})
 		return
 	}
-	reason, dropped := m.hold(&request{ConnRequest: r, Message: msg, from: addrOf(r.RemoteAddr())})
+	reason, dropped := m.hold(&request{ConnRequest: r, Message: msg, source: m.sourceOf(r.LocalAddr(), r.RemoteAddr())})
 	for _, d := range dropped {
 		_ = d.Close() // its peer asks again, if it is still there
 	}
@@ -194,27 +222,21 @@ func (m *Matchmaker) hold(r *request) (reason Reason, dropped []*request) {
 	if e == nil {
 		return NoSuchQP, nil
 	}
-	dropped = e.sift(func(old *request) bool {
-		return old.Waiting() && (old.From != r.From || old.from != r.from) // else this one comes in its place
-	})
-	if len(e.held) == heldByEach { // most likely, the oldest is of a stranger
-		oldest := e.held[0]
-		dropped = append(dropped, e.sift(func(old *request) bool { return old != oldest })...)
+	added, dropped := m.held.add(r, m.isWanted)
+	if !added {
+		return NoPlace, dropped
 	}
-	if m.held >= heldByAll {
-		for _, other := range m.endpoints {
-			dropped = append(dropped, other.sift(func(old *request) bool { return old.Waiting() })...)
-		}
-		if m.held >= heldByAll {
-			return NoPlace, dropped
-		}
-	}
-	e.held = append(e.held, r)
-	m.held++
 	if e.attempt != nil {
 		e.attempt.wake()
 	}
 	return 0, dropped
+}
+
+// isWanted reports whether a request is one that its queue pair is about to take. The
+// caller holds mu.
+func (m *Matchmaker) isWanted(r *request) bool {
+	e := m.endpoints[r.To]
+	return e != nil && e.attempt != nil && e.attempt.ctx.Err() == nil && e.attempt.judge(r) == thePeer
 }
 
 // refuse rejects a request. A peer that does not read can't hold up others.
@@ -254,13 +276,14 @@ func (m *Matchmaker) Endpoint(qpn uint32, qp *rnic.QP) (*Endpoint, error) {
 	return e, nil
 }
 
-// addrOf returns the address of a side of a connection, without a zone.
+// addrOf returns the address of a side of a connection, with the zone of a link-local
+// one.
 func addrOf(a net.Addr) netip.Addr {
 	p, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return netip.Addr{}
 	}
-	return p.Addr().Unmap().WithZone("")
+	return p.Addr().Unmap()
 }
 
 // isLocal asks the operating system for the addresses of this host.

@@ -24,12 +24,14 @@ const (
 	NotUnderstood Reason = iota + 1 // the private data are none of this package's
 	NoSuchQP                        // there is no queue pair of that number
 	NoPlace                         // too many requests wait already
+	NotShown                        // no PSN that shows that it is the peer
 )
 
 var reasons = map[Reason]string{
 	NotUnderstood: "the peer does not understand the request: it is another version of urnic, or none",
 	NoSuchQP:      "the peer has no such queue pair",
 	NoPlace:       "too many requests wait at the peer",
+	NotShown:      "the peer wants the PSN that its program expects, which comes with RTS, or calls this side itself",
 }
 
 // String says the reason in words.

@@ -19,7 +19,7 @@ func (a *attempt) isSelf() bool { return a.peer.QPN == a.e.num && a.local }
 
 // reflect connects the queue pair with itself.
 func (a *attempt) reflect() error {
-	param, err := a.param(Ask)
+	param, _, err := a.param(Ask)
 	if err != nil {
 		return err
 	}
@@ -39,13 +39,18 @@ func (a *attempt) reflect() error {
 		}
 		return near, err
 	}
-	return a.check(a.e.qp.ConnectVia(a.ctx, via, param))
+	return a.e.qp.ConnectVia(a.ctx, via, param)
 }
 
 // pipe returns both ends of a connection of this process with itself.
 func (m *Matchmaker) pipe(ctx context.Context) (near, far net.Conn, err error) {
-	l, err := m.cfg.Listen(ctx, "127.0.0.1:0")
+	p, err := m.cfg.Reserve(ctx, "127.0.0.1:0")
 	if err != nil {
+		return nil, nil, err
+	}
+	l, err := p.Listen()
+	if err != nil {
+		_ = p.Close() // err says why
 		return nil, nil, err
 	}
 	defer func() { _ = l.Close() }() // it has served its purpose

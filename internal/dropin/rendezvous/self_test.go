@@ -15,7 +15,7 @@ func TestQueuePairThatIsItsOwnPeer(t *testing.T) {
 	inSim(t, func(s *sim) {
 		a := s.process(hostA).side()
 		for _, change := range []func(*Peer){func(*Peer) {}, func(p *Peer) { p.Addr = netip.Addr{} }} {
-			a.rtr(a, change)
+			a.up(a, change)
 			wants(s, a)
 			if err := a.qp.PostRecv(rnic.RecvWR{ID: 1}); err != nil {
 				s.Fatal(err)
@@ -31,7 +31,7 @@ func TestQueuePairThatIsItsOwnPeer(t *testing.T) {
 			}
 			a.reset()
 		}
-		a.rtr(a)
+		a.up(a)
 		wants(s, a)
 		begin := time.Now()
 		if err := a.qp.Disconnect(s.Context()); err != nil {

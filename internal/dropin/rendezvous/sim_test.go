@@ -28,6 +28,7 @@ type sim struct {
 
 	mu        sync.Mutex
 	listeners map[netip.AddrPort]*simListener
+	users     map[netip.AddrPort]int // that own sockets
 	dials     int
 	psn       uint32 // of the last side
 }
@@ -36,20 +37,22 @@ type sim struct {
 func inSim(t *testing.T, f func(s *sim)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f(&sim{TB: t, listeners: map[netip.AddrPort]*simListener{}})
+		f(&sim{TB: t, listeners: map[netip.AddrPort]*simListener{}, users: map[netip.AddrPort]int{}})
 	})
 }
 
+// A simListener is a port, too: nobody gets in until it is open.
 type simListener struct {
 	at    netip.AddrPort
 	sim   *sim
+	open  bool
 	queue chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func (s *sim) listen(host netip.Addr) func(context.Context, string) (net.Listener, error) {
-	return func(_ context.Context, address string) (net.Listener, error) {
+func (s *sim) reserve(host netip.Addr, user int) func(context.Context, string) (Port, error) {
+	return func(_ context.Context, address string) (Port, error) {
 		_, port, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
@@ -64,9 +67,16 @@ func (s *sim) listen(host netip.Addr) func(context.Context, string) (net.Listene
 		if s.listeners[l.at] != nil {
 			return nil, &net.OpError{Op: "listen", Err: syscall.EADDRINUSE}
 		}
-		s.listeners[l.at] = l
+		s.listeners[l.at], s.users[l.at] = l, user
 		return l, nil
 	}
+}
+
+func (l *simListener) Listen() (net.Listener, error) {
+	l.sim.mu.Lock()
+	defer l.sim.mu.Unlock()
+	l.open = true
+	return l, nil
 }
 
 func (l *simListener) Accept() (net.Conn, error) {
@@ -107,8 +117,8 @@ type simConn struct {
 func (c *simConn) LocalAddr() net.Addr  { return net.TCPAddrFromAddrPort(c.local) }
 func (c *simConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.remote) }
 
-// dial dials as a host.
-func (s *sim) dial(ctx context.Context, from netip.Addr, to netip.AddrPort) (net.Conn, error) {
+// dial dials as a host's user.
+func (s *sim) dial(ctx context.Context, from netip.Addr, user int, to netip.AddrPort) (net.Conn, error) {
 	if s.blocked != nil && s.blocked(from, to.Addr()) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -120,8 +130,10 @@ func (s *sim) dial(ctx context.Context, from netip.Addr, to netip.AddrPort) (net
 	l := s.listeners[to]
 	s.dials++
 	source := netip.AddrPortFrom(from, uint16(40000+s.dials%20000))
+	s.users[source] = user
+	closed := l == nil || !l.open
 	s.mu.Unlock()
-	if l == nil {
+	if closed {
 		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	}
 	if s.hidden != nil {
@@ -141,6 +153,7 @@ func (s *sim) dial(ctx context.Context, from netip.Addr, to netip.AddrPort) (net
 type process struct {
 	*sim
 	host netip.Addr
+	user int
 	m    *Matchmaker
 	dev  *rnic.Device
 	pd   *rnic.PD
@@ -165,17 +178,41 @@ var (
 	hostC = netip.MustParseAddr("2001:db8::3")
 )
 
-// process starts one, which ends with the test.
+// process starts one of the hosts' first user, which ends with the test.
 func (s *sim) process(host netip.Addr) *process {
 	s.Helper()
+	return s.processOf(host, 1)
+}
+
+func (s *sim) processOf(host netip.Addr, user int) *process {
+	s.Helper()
+	p := s.closedProcess(host, user, func(*Config) {})
+	if err := p.m.Bind(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	if _, err := p.m.Listen(); err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+// closedProcess starts one that can't be called, as it has no slot.
+func (s *sim) closedProcess(host netip.Addr, user int, change func(*Config)) *process {
+	s.Helper()
 	cfg := Config{
-		Listen: s.listen(host),
+		Reserve: s.reserve(host, user),
 		Dial: func(ctx context.Context, _ netip.Addr, to netip.AddrPort) (net.Conn, error) {
-			return s.dial(ctx, host, to)
+			return s.dial(ctx, host, user, to)
 		},
 		Local: func(a netip.Addr) bool { return a == host || a.IsLoopback() },
+		SameUser: func(_, remote net.Addr) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.users[remote.(*net.TCPAddr).AddrPort()] == user
+		},
 	}
-	p := &process{sim: s, host: host}
+	change(&cfg)
+	p := &process{sim: s, host: host, user: user}
 	var err error
 	if p.dev, err = rnic.Open(rnic.Config{}); err != nil {
 		s.Fatal(err)
@@ -183,9 +220,6 @@ func (s *sim) process(host netip.Addr) *process {
 	cfg.Device = p.dev
 	p.m = New(cfg)
 	s.Cleanup(p.kill)
-	if err := p.m.Bind(s.Context()); err != nil {
-		s.Fatal(err)
-	}
 	if p.pd, err = p.dev.AllocPD(); err != nil {
 		s.Fatal(err)
 	}
@@ -207,8 +241,8 @@ func (p *process) kill() {
 	}
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
-	if p.m.held != 0 || len(p.m.endpoints) != 0 {
-		p.Errorf("the matchmaker holds %d requests, %d endpoints", p.m.held, len(p.m.endpoints))
+	if len(p.m.held.all) != 0 || len(p.m.endpoints) != 0 {
+		p.Errorf("the matchmaker holds %d requests, %d endpoints", len(p.m.held.all), len(p.m.endpoints))
 	}
 }
 
@@ -251,6 +285,13 @@ func (s *side) rtr(to *side, change ...func(*Peer)) {
 
 // rts tells that it is ready to send.
 func (s *side) rts(budget time.Duration) { s.ep.Ready(s.psn, budget) }
+
+// up names the peer, and is ready to send at once.
+func (s *side) up(to *side, change ...func(*Peer)) {
+	s.Helper()
+	s.rtr(to, change...)
+	s.rts(0)
+}
 
 // wants checks how the attempts of sides end.
 func wants(t testing.TB, sides ...*side) {

@@ -33,15 +33,19 @@ func (c *Config) port(qpn uint32) (uint16, bool) {
 	return uint16(c.FirstPort + int(slot) - 1), slot != 0 && slot <= Slots
 }
 
-// bind listens at the first free port of the slots, on all addresses.
-func (c *Config) bind(ctx context.Context) (net.Listener, uint32, error) {
+// bind takes the first free port of the slots, at the address that is set.
+func (c *Config) bind(ctx context.Context) (Port, uint32, error) {
+	host := ""
+	if c.Address.IsValid() {
+		host = c.Address.String()
+	}
 	for slot := 1; slot <= Slots; slot++ {
-		l, err := c.Listen(ctx, net.JoinHostPort("", strconv.Itoa(c.FirstPort+slot-1)))
+		p, err := c.Reserve(ctx, net.JoinHostPort(host, strconv.Itoa(c.FirstPort+slot-1)))
 		switch {
 		case err == nil:
-			return l, uint32(slot), nil
+			return p, uint32(slot), nil
 		case !errors.Is(err, syscall.EADDRINUSE):
-			return nil, 0, fmt.Errorf("a listener for rendezvous: %w", err)
+			return nil, 0, fmt.Errorf("a port for rendezvous: %w", err)
 		}
 	}
 	return nil, 0, fmt.Errorf("ports %d to %d: %w", c.FirstPort, c.FirstPort+Slots-1, ErrNoSlot)

@@ -29,7 +29,7 @@ func (p *process) ask(to *side, msg Message) net.Conn {
 func (p *process) askWith(to *side, data []byte) net.Conn {
 	p.Helper()
 	port, _ := to.m.cfg.port(to.num)
-	c, err := p.dial(p.Context(), p.host, netip.AddrPortFrom(to.host, port))
+	c, err := p.dial(p.Context(), p.host, p.user, netip.AddrPortFrom(to.host, port))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestOnlyThePeerIsAnswered(t *testing.T) {
 			other.ask(a, Message{Kind: Ask, From: b.num + 1, To: a.num, HasPSN: true, PSN: psn}),
 		}
 		wantPending(s, a)
-		b.rtr(a)
+		b.up(a)
 		wants(s, a, b)
 		talk(s, a, b)
 		for i, c := range strangers {
@@ -113,55 +113,25 @@ func TestOnlyThePeerIsAnswered(t *testing.T) {
 	})
 }
 
-// A peer that comes from another address than its GID says is known by the PSN that
-// its program has told.
-func TestPeerOfAnotherAddressIsKnownByItsPSN(t *testing.T) {
-	inSim(t, func(s *sim) {
-		s.hidden = func(netip.Addr) netip.Addr { return hostC }
-		for _, first := range []time.Duration{0, time.Minute} {
-			a, b := s.process(hostA).side(), s.process(hostB).side()
-			a.rtr(b)
-			a.rts(0)
-			time.Sleep(first)
-			b.rtr(a)
-			b.rts(0)
-			wants(s, a, b)
-			talk(s, a, b)
-		}
-		// Without RTS, the peer is not known, and waits until it says its PSN.
-		a, b := s.process(hostA).side(), s.process(hostB).side()
-		a.rtr(b)
-		b.rtr(a)
-		time.Sleep(time.Hour)
-		wantPending(s, a, b)
-		a.rts(0)
-		b.rts(0)
-		wants(s, a, b)
-	})
-}
-
 // Of the requests for one queue pair, the last few are kept: those of strangers can't
 // keep the peer away, wherever they come from.
 func TestFloodForOneQueuePair(t *testing.T) {
 	inSim(t, func(s *sim) {
 		a, b, other := s.process(hostB).side(), s.process(hostA).side(), s.process(hostC)
-		b.rtr(a)
+		b.up(a)
 		time.Sleep(time.Minute)
 		for i := range uint32(500) {
 			other.ask(a, Message{Kind: Ask, From: 0x100 + i, To: a.num})
 			synctest.Wait()
 		}
 		a.m.mu.Lock()
-		held := len(a.ep.held)
-		if held != a.m.held {
-			s.Errorf("%d are held; %d are counted", held, a.m.held)
-		}
+		held := len(a.m.held.all)
 		a.m.mu.Unlock()
 		if held > heldByEach {
 			s.Errorf("%d requests wait for one queue pair; want %d at most", held, heldByEach)
 		}
 		begin := time.Now()
-		a.rtr(b)
+		a.up(b)
 		wants(s, a, b)
 		talk(s, a, b)
 		if d := time.Since(begin); d > 3*lastPause {
@@ -208,15 +178,15 @@ func TestFloodOfHalfOpenConnections(t *testing.T) {
 		a, b := s.process(hostA).side(), s.process(hostB).side()
 		port, _ := b.m.cfg.port(b.num)
 		for range 2000 {
-			c, err := s.dial(s.Context(), hostC, netip.AddrPortFrom(hostB, port))
+			c, err := s.dial(s.Context(), hostC, 1, netip.AddrPortFrom(hostB, port))
 			if err != nil {
 				s.Fatal(err)
 			}
 			defer c.Close()
 		}
 		begin := time.Now()
-		a.rtr(b)
-		b.rtr(a)
+		a.up(b)
+		b.up(a)
 		wants(s, a, b)
 		talk(s, a, b)
 		if d := time.Since(begin); d > time.Minute {
@@ -225,8 +195,8 @@ func TestFloodOfHalfOpenConnections(t *testing.T) {
 	})
 }
 
-// An answer of somebody else than the peer makes no connection that the program could
-// take for its peer's.
+// An answer of somebody else than the peer makes no connection, and the queue pair goes
+// on looking for its peer.
 func TestAnswerOfAStranger(t *testing.T) {
 	for name, reply := range map[string]Message{
 		"another queue pair": {Kind: Agree, From: 0x4002, To: 0x4001},
@@ -236,49 +206,78 @@ func TestAnswerOfAStranger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inSim(t, func(s *sim) {
-				evil, err := rnic.Open(rnic.Config{})
-				if err != nil {
-					s.Fatal(err)
-				}
-				defer evil.Close()
-				n, err := s.listen(hostB)(s.Context(), ":21000")
-				if err != nil {
-					s.Fatal(err)
-				}
-				l, err := evil.ListenOn(n)
-				if err != nil {
-					s.Fatal(err)
-				}
-				domain, err := evil.AllocPD()
-				if err != nil {
-					s.Fatal(err)
-				}
-				cq, err := evil.CreateCQ(rnic.CQAttr{})
-				if err != nil {
-					s.Fatal(err)
-				}
-				qp, err := domain.CreateQP(rnic.QPAttr{SendCQ: cq, RecvCQ: cq})
-				if err != nil {
-					s.Fatal(err)
-				}
-				go func() {
-					if r, err := l.Accept(context.Background()); err == nil {
-						b, _ := reply.AppendBinary(nil) // nil if there is none
-						_ = r.Accept(context.Background(), qp, rnic.ConnParam{PrivateData: b})
-					}
-				}()
+				answers, evil := s.answerer(hostB, 1, reply)
 				a := s.process(hostA).side()
 				if err := a.ep.Connect(Peer{QPN: 0x4001, Addr: hostB, From: hostA}, func(err error) { a.done <- err }); err != nil {
 					s.Fatal(err)
 				}
-				var e *MessageError
-				if err := <-a.done; !errors.As(err, &e) {
-					s.Errorf("%v; want a *MessageError", err)
+				a.rts(0)
+				if err := <-answers; err != nil {
+					s.Fatal(err)
 				}
-				if st := a.qp.State(); st != rnic.Error {
+				wantPending(s, a)
+				if st := a.qp.State(); st != rnic.Idle {
 					s.Errorf("the queue pair is in state %v", st)
 				}
+				if err := evil.Close(); err != nil {
+					s.Fatal(err)
+				}
+				// When the peer has its port, it is found.
+				b := s.process(hostB).side()
+				b.rtr(a)
+				b.rts(0)
+				wants(s, a, b)
+				talk(s, a, b)
 			})
 		})
 	}
+}
+
+// answerer has a user of a host listen at the port of slot 1 and answer the first call as
+// if it were the peer: reply says what the Reply says, if it is not as the peer's. The
+// channel tells when the Reply is out.
+func (s *sim) answerer(host netip.Addr, user int, reply Message) (<-chan error, *rnic.Device) {
+	s.Helper()
+	dev, err := rnic.Open(rnic.Config{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = dev.Close() })
+	port, err := s.reserve(host, user)(s.Context(), ":21000")
+	if err != nil {
+		s.Fatal(err)
+	}
+	n, err := port.Listen()
+	if err != nil {
+		s.Fatal(err)
+	}
+	l, err := dev.ListenOn(n)
+	if err != nil {
+		s.Fatal(err)
+	}
+	domain, err := dev.AllocPD()
+	if err != nil {
+		s.Fatal(err)
+	}
+	cq, err := dev.CreateCQ(rnic.CQAttr{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	qp, err := domain.CreateQP(rnic.QPAttr{SendCQ: cq, RecvCQ: cq})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := qp.PostRecv(rnic.RecvWR{}); err != nil {
+		s.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		r, err := l.Accept(context.Background())
+		if err == nil {
+			b, _ := reply.AppendBinary(nil) // nil if there is none
+			err = r.Accept(context.Background(), qp, rnic.ConnParam{PrivateData: b})
+		}
+		done <- err
+	}()
+	return done, dev
 }
