@@ -29,10 +29,11 @@ type duplicates struct {
 type duplicateKey struct {
 	xid, program, version, procedure uint32
 
-	peer   netip.Addr
-	other  string // the address of a peer without an IP address
-	sum    uint64
-	length int
+	peer    netip.Addr
+	other   string // the address of a peer without an IP address
+	account string // of the connection: users of one host are not told each other's replies
+	sum     uint64
+	length  int
 }
 
 // An answer is what is known of a call.
@@ -58,6 +59,7 @@ func (t *duplicates) key(in *incoming) duplicateKey {
 	h := &in.Header
 	k := duplicateKey{xid: h.XID, program: h.Program, version: h.Version, procedure: h.Procedure}
 	k.peer, k.other = host(in.Exchange.Remote)
+	k.account = in.Exchange.Account
 	var sum maphash.Hash
 	sum.SetSeed(t.seed)
 	k.length = write(&sum, in.Exchange.Call)

@@ -19,6 +19,11 @@ type Program struct {
 	// Flavors are those that credentials of its calls may have; none stands for
 	// AuthNone and AuthSys. Procedure 0 takes AuthNone in any case.
 	Flavors []Flavor
+
+	// CallMost is the length of the longest call, header and all, in octets, if that is
+	// more than DefaultRecordMost. Programs declare it because a client that sends a
+	// longer call than a transport takes loses its connection each time it tries.
+	CallMost int
 }
 
 // A ProgramVersion is one version of a program. Procedure 0 need not be named: there is
@@ -67,6 +72,7 @@ func null(context.Context, *Incoming) error { return nil }
 type program struct {
 	flavors   []Flavor
 	low, high uint32
+	callMost  int
 	versions  map[uint32]map[uint32]Procedure
 }
 
@@ -74,7 +80,7 @@ func newProgram(p *Program) (*program, error) {
 	if len(p.Versions) == 0 {
 		return nil, fmt.Errorf("oncrpc: program %d (%s) has no versions", p.Number, p.Name)
 	}
-	q := &program{flavors: p.Flavors, low: math.MaxUint32, versions: make(map[uint32]map[uint32]Procedure)}
+	q := &program{flavors: p.Flavors, callMost: p.CallMost, low: math.MaxUint32, versions: make(map[uint32]map[uint32]Procedure)}
 	if len(q.flavors) == 0 {
 		q.flavors = []Flavor{AuthNone, AuthSys}
 	}

@@ -32,6 +32,8 @@ type Exchange struct {
 	Call          *Message
 	Netid         string // "tcp", "tcp6", "rdma" or "rdma6"
 	Local, Remote net.Addr
+	Peer          any    // what Admit has found out of the peer
+	Account       string // whom the connection counts for; see Admission
 
 	// Buffer returns n octets for bulks of the reply, from where the transport likes
 	// to send them. They may hold anything, and are the transport's again after the

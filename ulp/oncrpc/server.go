@@ -41,6 +41,7 @@ type Server struct {
 	duplicates *duplicates
 	counters   counters
 	held       atomic.Int64 // octets, of connections of ServeTCP
+	places     *Places      // of those connections
 
 	life context.Context // ends with Close
 	kill context.CancelFunc
@@ -75,6 +76,8 @@ func NewServer(cfg ServerConfig) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.cfg.TCP.fill()
+	s.places = NewPlaces(s.cfg.TCP.Connections, s.cfg.TCP.PerHost)
 	s.duplicates = newDuplicates(cmp.Or(max(0, cfg.Duplicates), 16<<10), cmp.Or(max(0, cfg.DuplicateOctets), 8<<20))
 	s.programs.Store(new(map[uint32]*program))
 	s.life, s.kill = context.WithCancel(context.Background())

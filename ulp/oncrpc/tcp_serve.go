@@ -19,12 +19,20 @@ type ServeTCPConfig struct {
 	// Connections is how many there may be; 0 stands for 1024. More are closed at once.
 	Connections int
 
+	// PerHost is how many of them one host may have, or one account of Admit's; 0
+	// stands for a quarter of them, and 16 at least.
+	PerHost int
+
+	// Admit, if not nil, decides about a connection when it has been accepted.
+	Admit Admit
+
 	// Calls is how many calls of one connection are carried out at a time; 0 stands for
 	// 64. More are not read.
 	Calls int
 
 	// RecordMost is the length of the longest call, in octets; 0 stands for
-	// DefaultRecordMost. A longer one ends the connection.
+	// DefaultRecordMost, or the CallMost of a program if that is more. A longer one
+	// ends the connection.
 	RecordMost int
 
 	// Octets is how many octets calls that were read and replies that were not taken
@@ -44,8 +52,8 @@ type ServeTCPConfig struct {
 
 func (c *ServeTCPConfig) fill() {
 	c.Connections = cmp.Or(max(0, c.Connections), 1024)
+	c.PerHost = cmp.Or(max(0, c.PerHost), max(16, c.Connections/4))
 	c.Calls = cmp.Or(max(0, c.Calls), 64)
-	c.RecordMost = cmp.Or(max(0, c.RecordMost), DefaultRecordMost)
 	c.Octets = cmp.Or(max(0, c.Octets), 1<<30)
 	c.Idle = cmp.Or(max(0, c.Idle), 6*time.Minute)
 	c.Stall = cmp.Or(max(0, c.Stall), defaultStall)
@@ -119,20 +127,24 @@ func (s *Server) take(ctx context.Context, l net.Listener, ends *sync.WaitGroup)
 
 // begin serves a connection.
 func (s *Server) begin(ctx context.Context, conn net.Conn, ends *sync.WaitGroup) {
-	e := newTCPEnd(s, conn)
-	s.mu.Lock()
-	full := len(s.ends) >= e.cfg.Connections
-	if full || s.drained {
-		s.mu.Unlock()
+	a, err := s.places.Take(s.cfg.TCP.Admit, conn.LocalAddr(), conn.RemoteAddr())
+	if err != nil {
 		_ = conn.Close() // nothing was said
-		if full {
-			s.log.Warn("a connection was closed: there are as many as there may be", "peer", conn.RemoteAddr(), "connections", e.cfg.Connections)
-		}
+		s.log.Warn("a connection was closed", "peer", conn.RemoteAddr(), "error", err)
+		return
+	}
+	e := newTCPEnd(s, conn, a)
+	s.mu.Lock()
+	if s.drained {
+		s.mu.Unlock()
+		s.places.Give(a)
+		_ = conn.Close()
 		return
 	}
 	s.ends[e] = struct{}{}
 	s.mu.Unlock()
 	ends.Go(func() {
+		defer s.places.Give(a)
 		defer func() {
 			s.mu.Lock()
 			delete(s.ends, e)
@@ -143,6 +155,18 @@ func (s *Server) begin(ctx context.Context, conn net.Conn, ends *sync.WaitGroup)
 	})
 }
 
+// recordMost returns how long a call may be.
+func (s *Server) recordMost() int {
+	if s.cfg.TCP.RecordMost > 0 {
+		return s.cfg.TCP.RecordMost
+	}
+	most := DefaultRecordMost
+	for _, p := range *s.programs.Load() {
+		most = max(most, p.callMost)
+	}
+	return most
+}
+
 // A tcpEnd is a connection's end.
 type tcpEnd struct {
 	s             *Server
@@ -150,6 +174,7 @@ type tcpEnd struct {
 	cfg           ServeTCPConfig
 	netid         string
 	local, remote net.Addr
+	admission     Admission
 
 	in     recordSource
 	ahead  *bufio.Reader
@@ -161,9 +186,8 @@ type tcpEnd struct {
 	cancel context.CancelFunc // ends the connection, and the contexts of its calls
 }
 
-func newTCPEnd(s *Server, conn net.Conn) *tcpEnd {
-	e := &tcpEnd{s: s, conn: conn, cfg: s.cfg.TCP, netid: "tcp", local: conn.LocalAddr(), remote: conn.RemoteAddr()}
-	e.cfg.fill()
+func newTCPEnd(s *Server, conn net.Conn, a Admission) *tcpEnd {
+	e := &tcpEnd{s: s, conn: conn, cfg: s.cfg.TCP, netid: "tcp", local: conn.LocalAddr(), remote: conn.RemoteAddr(), admission: a}
 	if a, ok := e.remote.(*net.TCPAddr); ok && a.IP.To4() == nil {
 		e.netid = "tcp6"
 	}
@@ -172,7 +196,7 @@ func newTCPEnd(s *Server, conn net.Conn) *tcpEnd {
 	e.memory = newHolding(e.cfg.Octets/16, e.cfg.Octets/e.cfg.Connections, &s.held, int64(e.cfg.Octets))
 	e.reader = patientReader{e: e}
 	e.ahead = bufio.NewReaderSize(&e.reader, readAhead)
-	e.in.init(e.ahead, e.cfg.RecordMost)
+	e.in.init(e.ahead, s.recordMost())
 	return e
 }
 
@@ -333,7 +357,10 @@ func newTCPExchange(ctx context.Context, e *tcpEnd, m *Message) *tcpExchange {
 		x.run, x.buffer = x.serve, x.bulk
 	}
 	x.e, x.ctx = e, ctx
-	x.Exchange = Exchange{Call: m, Netid: e.netid, Local: e.local, Remote: e.remote, Buffer: x.buffer, loans: x.loans}
+	x.Exchange = Exchange{
+		Call: m, Netid: e.netid, Local: e.local, Remote: e.remote, Peer: e.admission.Peer, Account: e.admission.Account,
+		Buffer: x.buffer, loans: x.loans,
+	}
 	return x
 }
 

@@ -264,7 +264,7 @@ func TestLimitOfOctets(t *testing.T) {
 		{16 << 20, 40, 63, 102},     // three of each are more than all may have
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSite(t, oncrpc.ServerConfig{TCP: oncrpc.ServeTCPConfig{Octets: c.octets, Connections: c.connections}}, 0)
+			s := newSite(t, oncrpc.ServerConfig{TCP: oncrpc.ServeTCPConfig{Octets: c.octets, Connections: c.connections, PerHost: c.connections}}, 0)
 			var callers []*caller
 			for range c.connections {
 				c := s.dial(t)

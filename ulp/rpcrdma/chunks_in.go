@@ -71,8 +71,14 @@ func (in *incoming) group() error {
 	return nil
 }
 
-// carryOut fetches the Read chunks of a call, if there are any, and runs it.
+// carryOut fetches the Read chunks of a call, if there are any, and runs it. A call that
+// waits for memory of its reply holds no memory of Read chunks, which others may want.
 func (in *incoming) carryOut() {
+	if err := in.reserve(); err != nil { // the connection has ended
+		in.r.finish()
+		in.recycle()
+		return
+	}
 	if in.weight == 0 {
 		in.run()
 		return
@@ -112,7 +118,7 @@ func (in *incoming) pull(ctx context.Context) error {
 		return err
 	}
 	if r.all != nil {
-		if err := r.all.take(ctx, weight); err != nil {
+		if _, err := r.all.take(ctx, weight); err != nil {
 			r.pulled.give(weight)
 			return err
 		}
@@ -171,5 +177,8 @@ func (in *incoming) completed(wc *rnic.WC) {
 		return
 	}
 	in.patience.Stop()
+	if in.end != cut {
+		in.end = taken
+	}
 	in.recycle()
 }

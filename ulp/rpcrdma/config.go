@@ -23,9 +23,14 @@ const (
 	maxCredits      = 4096
 	maxMessage      = 1 << 29
 	defaultConns    = 1024
+	leastPerHost    = 16
+	defaultUnused   = 6 * time.Minute
 	defaultIdle     = 16 << 20
 	defaultPerConn  = 64 << 20
 	defaultInFlight = 1 << 30
+	defaultReplies  = 32 << 20
+	defaultReplying = 512 << 20
+	idleShares      = 16
 )
 
 // A Config says how connections work. The zero Config is ready for use.
@@ -74,9 +79,16 @@ type Config struct {
 
 	// MaxPulled is how many octets of Read chunks a responder holds at a time, of all
 	// calls of a connection: further calls wait. 0 stands for 64 MiB. A Server holds
-	// no more than MaxPulledAll for all its connections; 0 stands for 1 GiB. Neither is
-	// less than MaxMessage.
+	// no more than MaxPulledAll for all its connections, and a quarter of it for those of
+	// one account of Admit, which may have one call in any case; 0 stands for 1 GiB. Neither
+	// is less than MaxMessage.
 	MaxPulled, MaxPulledAll int
+
+	// MaxReplies is how many bytes the replies of a connection of a Server may hold until
+	// the requester has taken them: further calls wait. All connections together hold
+	// no more than MaxRepliesAll, those of one account of Admit's a quarter of it, and
+	// each account may have one call in any case. 0 stands for 32 MiB, and for 512 MiB.
+	MaxReplies, MaxRepliesAll int
 
 	// StallTimeout is how long a requester may take to answer the RDMA Reads of a call, and
 	// to take what is written to its chunks, before the connection is ended: others wait
@@ -84,7 +96,8 @@ type Config struct {
 	StallTimeout time.Duration
 
 	// MaxIdle is how many octets of registered memory a connection keeps for later
-	// use. 0 stands for 16 MiB, and a negative number for none.
+	// use. 0 stands for 16 MiB, and a negative number for none. The connections of a
+	// Server together keep as many as 16 of them.
 	MaxIdle int
 
 	// Limits bounds what is taken of a header.
@@ -93,6 +106,19 @@ type Config struct {
 	// MaxConnections is how many connections a Server has at a time; further ones are
 	// rejected. 0 stands for 1,024.
 	MaxConnections int
+
+	// PerHost is how many of them one host may have, or one account of Admit's; 0
+	// stands for a quarter of them, and 16 at least.
+	PerHost int
+
+	// Admit, if not nil, decides about a connection that a Server is asked for. Those
+	// that it refuses are rejected.
+	Admit oncrpc.Admit
+
+	// Idle is how long a connection of a Server may be without calls before it is
+	// ended, which may take twice as long to be noticed. 0 stands for six minutes:
+	// clients of NFS close them after five. Less than 0 stands for no limit.
+	Idle time.Duration
 
 	// Patience is how long the other side may take to let go of memory, when a call is
 	// canceled, and to end a connection, before that is reset. 0 stands for
@@ -131,8 +157,14 @@ func (c Config) withDefaults() (Config, error) {
 	zero(&c.MaxMessage, DefaultMessage)
 	zero(&c.MaxPulled, defaultPerConn)
 	zero(&c.MaxPulledAll, defaultInFlight)
+	zero(&c.MaxReplies, defaultReplies)
+	zero(&c.MaxRepliesAll, defaultReplying)
 	zero(&c.MaxIdle, defaultIdle)
 	zero(&c.MaxConnections, defaultConns)
+	zero(&c.PerHost, max(leastPerHost, c.MaxConnections/4))
+	if c.Idle == 0 {
+		c.Idle = defaultUnused
+	}
 	if c.Patience == 0 {
 		c.Patience = DefaultPatience
 	}
@@ -155,7 +187,10 @@ func (c Config) withDefaults() (Config, error) {
 		{"MaxMessage", c.MaxMessage, 1, maxMessage},
 		{"MaxPulled", c.MaxPulled, c.MaxMessage, 1<<31 - 1},
 		{"MaxPulledAll", c.MaxPulledAll, c.MaxMessage, 1<<31 - 1},
+		{"MaxReplies", c.MaxReplies, 1, 1<<31 - 1},
+		{"MaxRepliesAll", c.MaxRepliesAll, 1, 1<<31 - 1},
 		{"MaxConnections", c.MaxConnections, 1, 1 << 20},
+		{"PerHost", c.PerHost, 1, 1 << 20},
 		{"Limits.ReadSegments", c.Limits.ReadSegments, 1, 1 << 12},
 		{"Limits.WriteChunks", c.Limits.WriteChunks, 1, 1 << 12},
 		{"Limits.Segments", c.Limits.Segments, 1, 1 << 12},

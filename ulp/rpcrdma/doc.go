@@ -38,8 +38,9 @@
 //
 // A requester decides about much that a server holds: calls in flight (Config.Credits,
 // which also are the receives that are posted), octets of Read chunks (MaxMessage of a call,
-// MaxPulled of a connection, MaxPulledAll), segments (Limits), connections
-// (MaxConnections), and for how long (StallTimeout).
+// MaxPulled of a connection, MaxPulledAll), bytes of replies that it has not taken
+// (MaxReplies of a connection, MaxRepliesAll), segments (Limits), connections
+// (MaxConnections, PerHost of a host), and for how long (StallTimeout, Idle).
 //
 // # The reverse direction
 //

@@ -231,6 +231,7 @@ func TestConfigsThatCannotBeCarriedOutAreRefused(t *testing.T) {
 		"pulled":            {MaxPulled: 1, MaxMessage: 2},
 		"pulled of all":     {MaxPulledAll: 1, MaxMessage: 2},
 		"connections":       {MaxConnections: -1},
+		"each host":         {PerHost: -1},
 		"limits":            {Limits: rpcrdma.Limits{Segments: -1}},
 		"registration":      {Registration: 17},
 		"patience":          {Patience: -1},
@@ -269,6 +270,28 @@ func TestReadChunksWaitForRoom(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// One host gets a part of what there is for the Read chunks of all, however often it connects.
+func TestReadChunksOfAHostWaitForRoom(t *testing.T) {
+	s := newService(t)
+	_, address := serve(t, s, rpcrdma.Config{MaxMessage: 10_000, MaxPulled: 10_000, MaxPulledAll: 40_000})
+	const conns = 3
+	for range conns {
+		r := rawDial(t, address, rawPrivate)
+		r.null()
+		data := filled(9000, 1)
+		r.send(callMessage(header(1, func(h *rpcrdma.Header) { h.Read = at(callLen, r.readable(data)...) }), procBlock, nil))
+	}
+	other := rawDial(t, address, rawPrivate)
+	for range conns {
+		<-s.started
+		other.null() // calls without chunks are not held up
+		if n := s.running.Load(); n != 1 {
+			t.Errorf("%d calls are carried out", n)
+		}
+		s.release <- struct{}{}
 	}
 }
 

@@ -296,6 +296,7 @@ func (e *endpoint) finish() {
 	e.users.Wait()
 	for i := range e.ops { // of replies that will not be sent to their end
 		if in, ok := e.told(uint64(i + 1)).(*incoming); ok && in.sending {
+			in.end = cut
 			in.completed(&rnic.WC{Op: rnic.OpSend})
 		}
 	}

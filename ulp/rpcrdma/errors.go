@@ -13,6 +13,7 @@ var (
 	ErrInvalidated = errors.New("rpcrdma: the other side has invalidated an STag that is not of its reply's call (RFC 8797 §4.1)")
 	ErrHeld        = errors.New("rpcrdma: the other side does not let go of memory")
 	ErrStalled     = errors.New("rpcrdma: the other side does not answer RDMA Reads, or take what is written")
+	ErrIdle        = errors.New("rpcrdma: no call has come for too long")
 	ErrFull        = errors.New("rpcrdma: the other side does not take what is sent")
 	ErrXID         = errors.New("rpcrdma: a call with this XID is in flight on the connection")
 	ErrTooLong     = errors.New("rpcrdma: the message is too long for the connection")

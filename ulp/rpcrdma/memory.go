@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"urnic/rnic"
@@ -44,6 +45,8 @@ type arena struct {
 	access rnic.Access
 	most   int // idle octets that are kept
 
+	shared *idleMemory // of all connections of a Server, or nil
+
 	mu     sync.Mutex
 	idle   [64][]*block // by the logarithm of their length
 	octets int          // of idle blocks
@@ -53,6 +56,29 @@ type arena struct {
 
 func (a *arena) init(pd *rnic.PD, access rnic.Access, most int) {
 	a.pd, a.access, a.most, a.all = pd, access, most, make(map[*rnic.MR]struct{})
+}
+
+// idleMemory bounds how much memory arenas keep for later use together.
+type idleMemory struct {
+	most int64
+	used atomic.Int64
+}
+
+func (m *idleMemory) take(n int) bool {
+	if m == nil {
+		return true
+	}
+	if m.used.Add(int64(n)) <= m.most {
+		return true
+	}
+	m.used.Add(int64(-n))
+	return false
+}
+
+func (m *idleMemory) give(n int) {
+	if m != nil {
+		m.used.Add(int64(-n))
+	}
 }
 
 // class returns which blocks are long enough for n octets.
@@ -66,6 +92,7 @@ func (a *arena) get(n int) (*block, error) {
 		b := free[len(free)-1]
 		a.idle[k] = free[:len(free)-1]
 		a.octets -= len(b.mem)
+		a.shared.give(len(b.mem))
 		a.mu.Unlock()
 		return b, nil
 	}
@@ -94,7 +121,7 @@ func (a *arena) put(b *block) {
 		return
 	}
 	a.mu.Lock()
-	keep := !a.closed && a.octets+len(b.mem) <= a.most
+	keep := !a.closed && a.octets+len(b.mem) <= a.most && a.shared.take(len(b.mem))
 	if keep {
 		k := class(len(b.mem))
 		a.idle[k] = append(a.idle[k], b)
@@ -122,6 +149,7 @@ func (a *arena) close() error {
 	a.mu.Lock()
 	a.closed = true
 	all := a.all
+	a.shared.give(a.octets)
 	a.all, a.idle, a.octets = nil, [64][]*block{}, 0
 	a.mu.Unlock()
 	var errs []error

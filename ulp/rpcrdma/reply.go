@@ -2,6 +2,7 @@ package rpcrdma
 
 import (
 	"fmt"
+	"time"
 
 	"urnic/rnic"
 	"urnic/ulp/oncrpc/xdr"
@@ -60,10 +61,18 @@ func (in *incoming) answer() {
 	in.wrs = append(in.wrs, wr)
 	if in.patience == nil {
 		in.patience = e.expect()
-	} else {
-		in.patience.Reset(e.cfg.StallTimeout)
 	}
+	in.patience.Reset(in.timeout())
 	e.send(in.r.underWay(), in.wrs...)
+}
+
+// timeout is how long the requester may take to take the reply: less if it has left others
+// untaken before.
+func (in *incoming) timeout() time.Duration {
+	if in.slow {
+		return in.r.e.cfg.StallTimeout / 8
+	}
+	return in.r.e.cfg.StallTimeout
 }
 
 // abandon forgets a call whose reply can't be sent any more, as the connection ends. Its

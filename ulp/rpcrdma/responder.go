@@ -17,15 +17,17 @@ import (
 
 // A responder carries out the calls that come over a connection.
 type responder struct {
-	e       *endpoint
-	service oncrpc.Service
-	chunks  bool    // it uses the requester's memory: not in the reverse direction
-	pulled  share   // octets of Read chunks, of this connection
-	all     *share  // the same, of all connections of a Server
-	blamed  *blamed // calls that have ended connections, of a Server
-	ctx     context.Context
-	work    chan *incoming // for workers that wait
-	waiting atomic.Int32
+	e         *endpoint
+	service   oncrpc.Service
+	chunks    bool    // it uses the requester's memory: not in the reverse direction
+	pulled    share   // octets of Read chunks, of this connection
+	all       *debt   // the same, of a connection of a Server
+	debt      *debt   // what replies hold, of a connection of a Server
+	blamed    *blamed // calls that have ended connections, of a Server
+	ctx       context.Context
+	admission oncrpc.Admission // of the connection, by a Server
+	work      chan *incoming   // for workers that wait
+	waiting   atomic.Int32
 
 	mu      sync.Mutex
 	granted int           // what the next reply grants
@@ -59,7 +61,10 @@ type incoming struct {
 	stream []byte    // without what was moved
 
 	chunks []readChunk
-	weight int        // octets of Read chunks, which are accounted for
+	weight int  // octets of Read chunks, which are accounted for
+	owed   int  // bytes that the reply may hold, which are as well
+	slow   bool // the requester's account is marked as slow
+	end    outcome
 	pulled chan error // gets a value when they are here
 	blocks []*block   // memory that goes back after the reply
 	adhoc  []*block   // memory that was registered for the reply
@@ -209,17 +214,21 @@ func (in *incoming) recycle() {
 	if in.weight > 0 {
 		r.pulled.give(in.weight)
 		if r.all != nil {
-			r.all.give(in.weight)
+			r.all.give(in.weight, unsent)
 		}
 	}
 	if in.places > 0 {
 		e.sq.give(in.places)
+	}
+	if in.owed > 0 {
+		r.debt.give(in.owed, in.end)
 	}
 	in.reply.Reset()
 	in.reset()
 	clear(in.moved)
 	clear(in.pieces[:cap(in.pieces)])
 	in.buffer, in.stream, in.weight, in.places, in.sending, in.call = nil, nil, 0, 0, false, oncrpc.Message{}
+	in.owed, in.slow, in.end = 0, false, unsent
 	in.chunks, in.blocks, in.adhoc, in.moved = in.chunks[:0], in.blocks[:0], in.adhoc[:0], in.moved[:0]
 	r.mu.Lock()
 	if r.busy--; r.busy == 0 && r.drained != nil {
@@ -250,6 +259,7 @@ func (in *incoming) run() {
 	e.stats.served.Add(1)
 	in.call = oncrpc.Message{Stream: in.stream, Moved: in.moved}
 	in.x.Call, in.x.Netid, in.x.Local, in.x.Remote = &in.call, e.netid, e.local, e.remote
+	in.x.Peer, in.x.Account = r.admission.Peer, r.admission.Account
 	ctx := r.ctx
 	if e.cfg.Context != nil {
 		ctx = e.cfg.Context(ctx, &in.x)
@@ -265,6 +275,30 @@ func (in *incoming) run() {
 	default:
 		in.answer()
 	}
+}
+
+// reserve waits until there may be as much memory as the reply can need: as long as the
+// chunks that the call has for it.
+func (in *incoming) reserve() (err error) {
+	if in.r.debt == nil {
+		return nil
+	}
+	n := 0
+	count := func(chunk []Segment) {
+		for i := range chunk {
+			n = min(n+int(min(chunk[i].Length, maxMessage)), in.r.e.cfg.MaxMessage)
+		}
+	}
+	for _, chunk := range in.hdr.Write {
+		count(chunk)
+	}
+	if count(in.hdr.Reply); n == 0 { // it fits into a Send
+		return nil
+	}
+	if in.slow, err = in.r.debt.take(in.r.e.ctx, n); err == nil {
+		in.owed = n
+	}
+	return err
 }
 
 // refuse answers a call with an RDMA_ERROR, or not at all (RFC 8166 §4.5).

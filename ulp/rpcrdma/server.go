@@ -13,13 +13,15 @@ import (
 type Server struct {
 	service oncrpc.Service
 	cfg     Config
-	pulled  share // octets of Read chunks, of all connections
+	pulled  *budget // bytes of Read chunks
 	blamed  blamed
+	replies *budget
+	idle    idleMemory
+	places  *oncrpc.Places
 
 	mu       sync.Mutex
 	conns    map[*Peer]struct{}
 	serving  map[*rnic.Listener]context.CancelCauseFunc
-	opening  int
 	shutdown bool
 	credits  int
 	wg       sync.WaitGroup // of Serve, and of connections
@@ -33,7 +35,10 @@ func NewServer(s oncrpc.Service, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	srv := &Server{service: s, cfg: cfg, credits: cfg.Credits, conns: make(map[*Peer]struct{}), serving: make(map[*rnic.Listener]context.CancelCauseFunc)}
-	srv.pulled.limit = cfg.MaxPulledAll
+	srv.pulled = newBudget(cfg.MaxPulledAll, cfg.MaxPulled)
+	srv.replies = newBudget(cfg.MaxRepliesAll, cfg.MaxReplies)
+	srv.idle.most = int64(idleShares * max(0, cfg.MaxIdle))
+	srv.places = oncrpc.NewPlaces(cfg.MaxConnections, cfg.PerHost)
 	return srv, nil
 }
 
@@ -75,33 +80,41 @@ func (s *Server) Serve(ctx context.Context, l *rnic.Listener) error {
 			}
 			return err
 		}
-		if !s.admit() {
-			s.cfg.Logger.Warn("a connection is rejected: there are too many", "peer", request.RemoteAddr(), "most", s.cfg.MaxConnections)
+		a, err := s.admit(request)
+		if err != nil {
+			s.cfg.Logger.Warn("a connection is rejected", "peer", request.RemoteAddr(), "error", err)
 			go func() { _ = request.Reject(ctx, nil) }()
 			continue
 		}
-		go s.open(ctx, l.Device(), request)
+		go s.open(ctx, l.Device(), request, a)
 	}
 }
 
 // admit counts a connection in that is about to be opened.
-func (s *Server) admit() bool {
+func (s *Server) admit(request *rnic.ConnRequest) (oncrpc.Admission, error) {
+	a, err := s.places.Take(s.cfg.Admit, request.LocalAddr(), request.RemoteAddr())
+	if err != nil {
+		return a, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shutdown || len(s.conns)+s.opening >= s.cfg.MaxConnections {
-		return false
+	if s.shutdown {
+		s.places.Give(a)
+		return a, ErrShutdown
 	}
-	s.opening++
 	s.wg.Add(1)
-	return true
+	return a, nil
 }
 
 // open accepts a connection, and sees to it until it is over.
-func (s *Server) open(ctx context.Context, dev *rnic.Device, request *rnic.ConnRequest) {
+func (s *Server) open(ctx context.Context, dev *rnic.Device, request *rnic.ConnRequest, a oncrpc.Admission) {
 	defer s.wg.Done()
-	p, err := s.accept(ctx, dev, request)
+	p, err := s.accept(ctx, dev, request, a)
+	if err == nil {
+		defer p.e.serve.debt.leave()
+		defer p.e.serve.all.leave()
+	}
 	s.mu.Lock()
-	s.opening--
 	if err == nil {
 		s.conns[p] = struct{}{}
 		p.e.serve.setCredits(s.credits)
@@ -111,26 +124,31 @@ func (s *Server) open(ctx context.Context, dev *rnic.Device, request *rnic.ConnR
 	}
 	s.mu.Unlock()
 	if err != nil {
+		s.places.Give(a)
 		s.cfg.Logger.Warn("a connection can't be accepted", "peer", request.RemoteAddr(), "error", err)
 		return
 	}
 	if s.cfg.Connected != nil {
 		s.cfg.Connected(p)
 	}
+	stop := p.e.endIdle()
 	p.e.run()
+	stop()
+	s.places.Give(a)
 	s.mu.Lock()
 	delete(s.conns, p)
 	s.mu.Unlock()
 	s.cfg.Logger.Debug("a connection has ended", "peer", p.e.remote, "error", p.e.cause())
 }
 
-func (s *Server) accept(ctx context.Context, dev *rnic.Device, request *rnic.ConnRequest) (*Peer, error) {
+func (s *Server) accept(ctx context.Context, dev *rnic.Device, request *rnic.ConnRequest, a oncrpc.Admission) (*Peer, error) {
 	e, err := newEndpoint(dev, s.cfg)
 	if err != nil {
 		return nil, errors.Join(err, request.Close())
 	}
 	e.serve = newResponder(e, s.service, s.cfg.Credits, true)
-	e.serve.all, e.serve.blamed = &s.pulled, &s.blamed
+	e.mem.shared = &s.idle
+	e.serve.blamed, e.serve.admission = &s.blamed, a
 	if s.cfg.ReverseCredits > 0 {
 		e.calls = newRequester(e, s.cfg.ReverseCredits, false)
 	}
@@ -143,6 +161,7 @@ func (s *Server) accept(ctx context.Context, dev *rnic.Device, request *rnic.Con
 		return nil, errors.Join(err, e.release())
 	}
 	e.addresses()
+	e.serve.debt, e.serve.all = s.replies.join(a.Account), s.pulled.join(a.Account) // they are not used before run
 	return p, nil
 }
 
