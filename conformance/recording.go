@@ -24,7 +24,7 @@ func newRecording(dir, id string, role Roles) (*recording, error) {
 		return nil, err
 	}
 	name := filepath.Join(dir, strings.ReplaceAll(id, "/", "-")+"-"+role.String()+".pcapng")
-	f, err := os.Create(name)
+	f, err := capture.Create(name)
 	if err != nil {
 		return nil, err
 	}

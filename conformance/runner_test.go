@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -245,8 +246,12 @@ func TestAFailureTellsWhatWasSent(t *testing.T) {
 	if len(res.Exchange) != 1 || string(res.Exchange[0].Octets) != "abc" {
 		t.Errorf("%+v", res.Exchange)
 	}
-	if info, err := os.Stat(res.Pcap); err != nil || info.Size() == 0 || filepath.Ext(res.Pcap) != ".pcapng" {
-		t.Errorf("the recording %s: %v", res.Pcap, err)
+	info, err := os.Stat(res.Pcap)
+	if err != nil || info.Size() == 0 || filepath.Ext(res.Pcap) != ".pcapng" {
+		t.Fatalf("the recording %s: %v", res.Pcap, err)
+	}
+	if runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("the recording has the mode %v", info.Mode())
 	}
 }
 

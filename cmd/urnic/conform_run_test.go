@@ -162,7 +162,7 @@ func TestConformRefusesWhatItCannotDo(t *testing.T) {
 
 // The cases of RPC-over-RDMA are run against urnic nfsd, in an export of it.
 func TestConformJudgesAnNFSServer(t *testing.T) {
-	s := startNFSD(t, "--memory", "--squash", "none")
+	s := startNFSD(t, "--memory", "--squash", "none", "--insecure") // the tester calls as root, whoever it is
 	defer s.stop(t)
 	out := ok(t, "conform", "--target", s.RDMA, "--profile", "rpcrdma", "--export", "/memory", "--mount", s.TCP,
 		"--only", "rfc8166-3.4,rfc8166-3.5,rfc8797")

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -45,6 +47,9 @@ func TestDemoRecordsIntoAFile(t *testing.T) {
 	wantSteps(t, ok(t, "demo", "-q", "--pcap", name))
 	if out := ok(t, "dissect", "--strict", name); !strings.Contains(out, "RDMA Write") || !strings.Contains(out, "FetchAdd") {
 		t.Errorf("what was dissected:\n%s", out)
+	}
+	if info, err := os.Stat(name); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("its mode is %v: %v", info.Mode(), err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"urnic/internal/capture"
 	"urnic/mpa"
 	"urnic/rnic"
 )
@@ -138,7 +139,7 @@ func (d *deviceFlags) record(dev *device, stdout io.Writer) (io.Writer, error) {
 }
 
 func createRecording(name string) (*os.File, error) {
-	f, err := os.Create(name)
+	f, err := capture.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("--pcap: the recording can't be written, give a file that can be: %w", err)
 	}

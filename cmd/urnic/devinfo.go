@@ -87,6 +87,7 @@ func writeDevinfo(w io.Writer, a rnic.Attr) error {
 	row("max_qp_init_rd_atom (ORD)", a.MaxORD)
 	row("max_msg_sz", a.MaxMessage)
 	row("private data octets", a.PrivateData)
+	row("stream buffer octets", a.StreamBuffers)
 	fmt.Fprintf(t, "\tlimits\tdevice\teach PD\n")
 	for r := range pd.Resource(pd.NumResources) {
 		fmt.Fprintf(t, "\t  %v\t%d\t%d\n", r, a.Limits[r], a.DomainLimits[r])

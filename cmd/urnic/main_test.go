@@ -21,9 +21,20 @@ func TestMain(m *testing.M) {
 	leakcheck.Main(m)
 }
 
+// keepState has commands keep what they keep in a directory of the test, which all commands of
+// the test share.
+func keepState(t *testing.T) {
+	t.Helper()
+	const state = "STATE_DIRECTORY"
+	if os.Getenv(state) == "" {
+		t.Setenv(state, t.TempDir())
+	}
+}
+
 // urnic runs the command as a user would.
 func urnic(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
+	keepState(t)
 	var out, errOut bytes.Buffer
 	status = run(t.Context(), args, stdin, &out, &errOut)
 	return status, out.String(), errOut.String()
@@ -53,6 +64,7 @@ type process struct {
 // start runs the command in the background. It ends with the test at the latest.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	keepState(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{args: args, interrupt: cancel, done: make(chan struct{})}
 	go func() {

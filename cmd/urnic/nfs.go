@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -137,6 +137,18 @@ func parseTransfer(s string) (int, error) {
 	return int(n << shift), nil
 }
 
+// A reservedNetwork dials from a privileged port, if it may.
+type reservedNetwork struct{}
+
+func (reservedNetwork) Dial(ctx context.Context, address string) (net.Conn, error) {
+	return nfs.DialReserved(ctx, address)
+}
+
+func (reservedNetwork) Listen(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", address)
+}
+
 // A nfsSession is what commands of urnic nfs work with.
 type nfsSession struct {
 	*nfs.Client
@@ -155,7 +167,7 @@ func (o *nfsOptions) dial(ctx context.Context, address string, stdout, stderr io
 	}
 	s = &nfsSession{}
 	if t.Transport == nfs.RDMA {
-		if s.dev, err = o.open(nil, stdout, stderr); err != nil {
+		if s.dev, err = o.open(reservedNetwork{}, stdout, stderr); err != nil {
 			return nil, "", err
 		}
 		cfg.Device = s.dev.Device
@@ -210,14 +222,4 @@ func urls(least, most int) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// shown returns a name that a server has, as a terminal can show it.
-func shown(name string) string {
-	for _, r := range name {
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return strconv.Quote(name)
-		}
-	}
-	return name
 }

@@ -21,7 +21,7 @@ func adviseNFS(err error, t nfs.Target) error {
 	case errors.As(err, &unresolved):
 		return fmt.Errorf("there is no address for the name %q: give an IP address, or a name that can be looked up (%s)", unresolved.Name, unresolved.Err)
 	case errors.Is(err, nfs3.MountErrAcces), errors.Is(err, nfs3.MountErrPerm):
-		return fmt.Errorf("%w: the server's exports say which hosts may mount it; many want a privileged port, which only root has", err)
+		return fmt.Errorf("%w: the server's exports say which hosts may mount it; many take calls from privileged ports, which only root has, and of users of their own host as themselves only", err)
 	case errors.Is(err, nfs3.MountErrNoEnt):
 		return fmt.Errorf("%w: give a path that it exports", err)
 	case hungUp(err):
@@ -29,7 +29,7 @@ func adviseNFS(err error, t nfs.Target) error {
 		if _, lost := errors.AsType[*oncrpc.LostError](err); !lost && t.Transport == nfs.RDMA {
 			other = "that for RDMA, which is 20049 unless it was told another"
 		}
-		return fmt.Errorf("%s hangs up on us, as at the port of another transport: give %s: %w", t.Host, other, err)
+		return fmt.Errorf("%s hangs up on us, as at the port of another transport, or as its exports are not for this host: give %s: %w", t.Host, other, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: start the server first, such as `urnic nfsd`, or give its ports: %s://HOST:PORT/PATH?mountport=PORT", err, scheme(t))
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):

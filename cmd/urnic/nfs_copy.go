@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -129,7 +128,8 @@ type copier struct {
 	s        *nfsSession
 	out      *lines
 	terminal io.Writer
-	skipped  []error
+	lister   lister
+	skipped  failures
 }
 
 // copy does the work of a command.
@@ -138,17 +138,17 @@ func (o *nfsCopyOptions) copy(cmd *cobra.Command, address string, do func(c *cop
 		return err
 	}
 	return o.with(cmd.Context(), address, cmd.OutOrStdout(), cmd.ErrOrStderr(), func(s *nfsSession, name string) error {
-		c := &copier{nfsCopyOptions: o, ctx: cmd.Context(), s: s, out: &lines{w: cmd.OutOrStdout()}, terminal: cmd.ErrOrStderr()}
+		c := &copier{nfsCopyOptions: o, ctx: cmd.Context(), s: s, out: &lines{w: cmd.OutOrStdout()}, terminal: cmd.ErrOrStderr(), lister: lister{c: s.Client}}
 		if o.pcap == "-" {
 			c.out.w = cmd.ErrOrStderr()
 		}
 		err := do(c, name)
-		return errors.Join(append([]error{err, c.out.failed}, c.skipped...)...)
+		return errors.Join(err, c.out.failed, c.skipped.err())
 	})
 }
 
 // skip notes a file that can't be copied, in spite of which the others are.
-func (c *copier) skip(err error) { c.skipped = append(c.skipped, err) }
+func (c *copier) skip(err error) { c.skipped.add(err) }
 
 // A nfsCopy is what --json says of a file.
 type nfsCopy struct {
@@ -162,11 +162,11 @@ type nfsCopy struct {
 func (c *copier) did(from, to string, n int64, took time.Duration) {
 	switch {
 	case c.json:
-		line, err := json.Marshal(nfsCopy{from, to, n, took.Seconds()})
+		line, err := jsonLine(nfsCopy{from, to, n, took.Seconds()})
 		if err != nil { // of strings and numbers: it can't be
-			line = []byte(err.Error())
+			line = err.Error()
 		}
-		c.out.print(string(line))
+		c.out.print(line)
 	case c.verbose:
 		c.out.print(fmt.Sprintf("%s -> %s: %d octets", shown(from), shown(to), n))
 	}

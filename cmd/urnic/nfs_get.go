@@ -54,7 +54,7 @@ func (c *copier) getAny(root *os.Root, name, local string, info fs.FileInfo) err
 		if !c.recursive {
 			return fmt.Errorf("%s is a directory: copy it with -R", shown(name))
 		}
-		return c.getDir(root, name, local)
+		return c.getDir(root, name, local, info.Mode().Perm())
 	case fs.ModeSymlink:
 		target, err := c.s.Readlink(c.ctx, name)
 		if err != nil {
@@ -73,26 +73,32 @@ func (c *copier) getAny(root *os.Root, name, local string, info fs.FileInfo) err
 }
 
 // getDir copies a directory: what of it can't be copied does not stop the rest.
-func (c *copier) getDir(root *os.Root, name, local string) error {
+func (c *copier) getDir(root *os.Root, name, local string, perm fs.FileMode) (err error) {
+	made := false
 	if local != "." {
-		if err := root.Mkdir(local, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		// Nobody gets a right that the server's directory does not give, not even for a
+		// while. We need ours until all is in it.
+		err := root.Mkdir(local, perm|0o700)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+		made = err == nil
 	}
 	below, err := root.OpenRoot(local)
 	if err != nil {
 		return err
 	}
-	defer below.Close() //nolint:errcheck // nothing was written to it
-	entries, err := c.s.ReadDir(c.ctx, name)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	defer func() {
+		if made && perm&0o700 != 0o700 {
+			err = errors.Join(err, withdraw(below, 0o700&^perm))
+		}
+		_ = below.Close() // nothing was written to it
+	}()
+	return c.lister.each(c.ctx, name, func(e *nfs.DirEntry) error {
 		full := path.Join(name, e.Name())
 		if !localName(e.Name()) {
 			c.skip(fmt.Errorf("%s: no file can be called that here", shown(full)))
-			continue
+			return nil
 		}
 		info, err := e.Info()
 		if err == nil {
@@ -101,11 +107,18 @@ func (c *copier) getDir(root *os.Root, name, local string) error {
 		if c.ctx.Err() != nil {
 			return err
 		}
-		if err != nil {
-			c.skip(err)
-		}
+		c.skip(err)
+		return nil
+	})
+}
+
+// withdraw takes permissions from a directory.
+func withdraw(dir *os.Root, perm fs.FileMode) error {
+	info, err := dir.Stat(".")
+	if err != nil {
+		return err
 	}
-	return nil
+	return dir.Chmod(".", info.Mode().Perm()&^perm)
 }
 
 // getFile copies a regular file. It has its name when it is whole.
@@ -117,7 +130,7 @@ func (c *copier) getFile(root *os.Root, name, local string, info fs.FileInfo) (e
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	temporary := "." + rand.Text()[:12] + ".part"
-	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
+	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,7 @@ import (
 // nfsLsOptions are the flags of urnic nfs ls.
 type nfsLsOptions struct {
 	nfsOptions
-	long, recursive bool
+	long, recursive, unsorted bool
 }
 
 func newNFSLsCommand() *cobra.Command {
@@ -32,6 +31,10 @@ func newNFSLsCommand() *cobra.Command {
 		Long: `Ls lists directories, a name in each line, sorted, and describes other files. Names that a
 terminal can't show are quoted as in Go. Of a server whose root is not exported, it lists
 the exports.
+
+A directory of more than about two million names is too large to be sorted; list it with -U.
+One that never ends is given up: with an error if the server lists the same again, and else
+after eight million names.
 
 With --json each line is an object:
 
@@ -69,6 +72,7 @@ or, of an export, {"export"}, its path.`,
 	f := cmd.Flags()
 	f.BoolVarP(&o.long, "long", "l", false, "show type, permissions, links, owner, group, octets and time as well")
 	f.BoolVarP(&o.recursive, "recursive", "R", false, "list what is below, too")
+	f.BoolVarP(&o.unsorted, "unsorted", "U", false, "list as the server does, which keeps nothing in memory")
 	f.BoolVar(&o.json, "json", false, "print a JSON object for each file")
 	o.addNFS(f)
 	return cmd
@@ -86,13 +90,12 @@ func (o *nfsLsOptions) listExports(ctx context.Context, t nfs.Target, out io.Wri
 	for _, e := range exports {
 		line := shown(e.Dir)
 		if o.json {
-			object, err := json.Marshal(struct {
+			line, err = jsonLine(struct {
 				Export string `json:"export"`
 			}{e.Dir})
 			if err != nil {
 				return err
 			}
-			line = string(object)
 		}
 		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
@@ -110,31 +113,30 @@ func (o *nfsLsOptions) list(ctx context.Context, c *nfs.Client, name string, out
 	if !info.IsDir() {
 		return o.print(ctx, c, out, name, path.Base(name), info)
 	}
-	return o.listDir(ctx, c, name, "", out)
+	var failed failures
+	l := lister{c: c, unsorted: o.unsorted}
+	failed.add(o.listDir(ctx, &l, name, "", out, &failed))
+	return failed.err()
 }
 
-// listDir lists a directory: below is its path below the URL.
-func (o *nfsLsOptions) listDir(ctx context.Context, c *nfs.Client, name, below string, out io.Writer) error {
-	entries, err := c.ReadDir(ctx, name)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
+// listDir lists a directory: below is its path below the URL. What is wrong with files in it
+// goes to failed.
+func (o *nfsLsOptions) listDir(ctx context.Context, l *lister, name, below string, out io.Writer, failed *failures) error {
+	return l.each(ctx, name, func(e *nfs.DirEntry) error {
 		full, short := path.Join(name, e.Name()), path.Join(below, e.Name())
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) { // any more
-			continue
+			return nil
 		}
 		if err == nil {
-			err = o.print(ctx, c, out, full, short, info)
+			err = o.print(ctx, l.c, out, full, short, info)
 		}
 		if err == nil && o.recursive && info.IsDir() {
-			err = o.listDir(ctx, c, full, short, out)
+			err = o.listDir(ctx, l, full, short, out, failed)
 		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+		failed.add(err)
+		return ctx.Err()
+	})
 }
 
 // An nfsEntry is what --json says of a file.
@@ -174,10 +176,14 @@ func (o *nfsLsOptions) print(ctx context.Context, c *nfs.Client, out io.Writer, 
 		}
 	}
 	if o.json {
-		return json.NewEncoder(out).Encode(nfsEntry{
+		line, err := jsonLine(nfsEntry{
 			Path: name, Type: nfsTypes[attr.Type], Mode: fmt.Sprintf("%04o", attr.Mode&0o7777), Links: attr.Links, UID: attr.UID, GID: attr.GID,
 			Size: attr.Size, Used: attr.Used, FileID: attr.FileID, Atime: attr.Atime.Time(), Mtime: attr.Mtime.Time(), Ctime: attr.Ctime.Time(), Target: target,
 		})
+		if err == nil {
+			_, err = fmt.Fprintln(out, line)
+		}
+		return err
 	}
 	if target != "" {
 		target = " -> " + shown(target)

@@ -76,7 +76,9 @@ func (c *copier) putAny(local, name string, info fs.FileInfo) error {
 
 // putDir copies a directory: what of it can't be copied does not stop the rest.
 func (c *copier) putDir(local, name string, info fs.FileInfo) error {
-	err := c.s.Mkdir(c.ctx, name, info.Mode().Perm()|0o700)
+	perm := info.Mode().Perm()
+	err := c.s.Mkdir(c.ctx, name, perm|0o700)
+	made := err == nil
 	if err != nil {
 		if at, e := c.s.Lstat(c.ctx, name); e != nil || !at.IsDir() {
 			return err
@@ -97,6 +99,9 @@ func (c *copier) putDir(local, name string, info fs.FileInfo) error {
 		if err != nil {
 			c.skip(err)
 		}
+	}
+	if made && perm&0o700 != 0o700 { // what was ours until all is in it
+		return c.s.Chmod(c.ctx, name, perm)
 	}
 	return nil
 }

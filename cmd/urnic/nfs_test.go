@@ -205,6 +205,22 @@ func TestNFSCopiesTrees(t *testing.T) {
 	s.stop(t)
 }
 
+// READs and WRITEs may be as long as the flags say, over both transports.
+func TestNFSMovesLongTransfers(t *testing.T) {
+	s := startNFSD(t, "--memory", "--squash", "none", "--rsize", "16M", "--wsize", "16M")
+	defer s.stop(t)
+	data := strings.Repeat("0123456789abcdef", 17<<16)
+	for transport, url := range s.urls("/memory/file") {
+		status, _, errOut := urnic(t, strings.NewReader(data), "nfs", "put", "-", url, "--wsize", "16M", "--depth", "1")
+		if status != 0 {
+			t.Fatalf("put over %s: %s", transport, errOut)
+		}
+		if out := ok(t, "nfs", "cat", url, "--rsize", "16M", "--depth", "1"); out != data {
+			t.Errorf("cat over %s: %d bytes; want %d", transport, len(out), len(data))
+		}
+	}
+}
+
 func TestNFSLists(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("12345"), 0o604); err != nil {
@@ -288,7 +304,13 @@ func TestNFSBenchLocal(t *testing.T) {
 		if len(r.RDMA.Calls) != 2 || len(r.TCP.Calls) != 2 || r.ToTCP <= 0 || raw != (r.Raw != nil) || raw != (r.ToRaw > 0) {
 			t.Errorf("%+v", r)
 		}
-		if want := nfsbench.Median([]float64{r.RDMA.Calls[0] / r.TCP.Calls[0], r.RDMA.Calls[1] / r.TCP.Calls[1]}); r.ToTCP != want {
+		var ratios []float64
+		for i, calls := range r.TCP.Calls {
+			if calls > 0 { // on a machine that does much else, a round may be over before one call is
+				ratios = append(ratios, r.RDMA.Calls[i]/calls)
+			}
+		}
+		if want := nfsbench.Median(ratios); r.ToTCP != want {
 			t.Errorf("%s: %v times TCP; want %v", r.Test, r.ToTCP, want)
 		}
 	}
@@ -299,7 +321,7 @@ func TestNFSDAllows(t *testing.T) {
 	s := startNFSD(t, "--memory", "--allow", "192.0.2.0/24", "--allow", "2001:db8::1")
 	for _, url := range s.urls("/memory") {
 		status, _, errOut := urnic(t, nil, "nfs", "ls", url)
-		wantError(t, nil, status, errOut, "exports say which hosts may mount it")
+		wantError(t, nil, status, errOut, "its exports are not for this host")
 	}
 	s.stop(t)
 	s = startNFSD(t, "--memory", "--allow", "all", "--squash", "all")

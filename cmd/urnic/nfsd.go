@@ -2,16 +2,14 @@ package main
 
 import (
 	"cmp"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,6 +36,10 @@ type nfsdOptions struct {
 	rsize, wsize     string
 	async            bool
 	registerRpcbind  bool
+	insecure, unsafe bool
+	givenTCP         bool // --tcp was given
+	givenRDMA        bool
+	stateDir         string
 	json             bool
 
 	binder  oncrpc.Dial // reaches this host's rpcbind
@@ -61,11 +63,16 @@ DIR is exported under its own absolute path. --export PATH=DIR exports a directo
 another one, and can be given several times; --memory exports an empty tree in memory, as
 /memory, or with --export PATH=.
 
-Files are read and written with the rights of this process, and NFS's callers say
-themselves who they are. So it serves none but this machine unless --allow says whom, and
-root's calls are those of nobody unless --squash none is given. If it is not root, what it
-makes belongs to its own user; so all calls for a directory are that user's, unless
---squash says otherwise.
+NFS's callers say themselves who they are. So it serves none but this machine, and listens
+at no other address of it, unless --allow says whom. Users of this machine can call as
+themselves alone, which the kernel tells of their sockets; root can call as anybody. From
+other machines calls are taken from ports below 1024, which only root has there:
+--insecure takes them from all, and believes everybody. Linux's client has such a port over
+TCP, and none over RDMA.
+
+Root's calls are those of nobody unless --squash none is given. If the server is not root,
+what it makes belongs to its own user; so that user alone is who it is for a directory, and
+all others are nobody, unless --squash says otherwise.
 
 With --json it says in one line where it listens:
 {"tcp","rdma","exports":[...]}.`,
@@ -88,6 +95,7 @@ With --json it says in one line where it listens:
 					return fmt.Errorf("--%s 0: nobody is anonymous as root: give a number from 1 on, or --squash none", flag)
 				}
 			}
+			o.givenTCP, o.givenRDMA = cmd.Flags().Changed("tcp"), cmd.Flags().Changed("rdma")
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -103,9 +111,11 @@ func (o *nfsdOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.tcp, "tcp", ":2049", "`ADDRESS` and port to listen at for TCP")
 	f.BoolVar(&o.readOnly, "ro", false, "let nothing be changed")
 	f.StringArrayVar(&o.allow, "allow", nil, "let clients with addresses of this `CIDR` mount it, or all (default 127.0.0.0/8 and ::1); can be given several times")
-	f.StringVar(&o.squash, "squash", "", "`WHOSE` calls are those of the anonymous user: root, all or none (default root; without root's rights, all for directories)")
-	f.Uint32Var(&o.anonUID, "anonuid", 0, "the anonymous `USER` (default 65534, or this one where all are squashed by default)")
-	f.Uint32Var(&o.anonGID, "anongid", 0, "the anonymous `GROUP` (default likewise)")
+	f.BoolVar(&o.insecure, "insecure", false, "take calls from ports above 1023 too, and of this machine's users as anybody")
+	f.BoolVar(&o.unsafe, "unsafe", false, "let anybody act as root on directories, which --squash none with --insecure or --allow all does")
+	f.StringVar(&o.squash, "squash", "", "`WHOSE` calls are those of the anonymous user: root, all or none (default root; without root's rights, all but this user's for directories)")
+	f.Uint32Var(&o.anonUID, "anonuid", 0, "the anonymous `USER` (default 65534)")
+	f.Uint32Var(&o.anonGID, "anongid", 0, "the anonymous `GROUP` (default 65534)")
 	f.BoolVar(&o.memory, "memory", false, "export an empty tree in memory, which is gone in the end")
 	f.StringVar(&o.maxMemory, "max-memory", "1G", "`OCTETS` that a tree in memory may hold, with K, M or G")
 	f.StringArrayVar(&o.exports, "export", nil, "export a directory under a path: `PATH=DIR`; can be given several times")
@@ -113,6 +123,7 @@ func (o *nfsdOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.wsize, "wsize", "1M", "most `OCTETS` of one WRITE, with K or M")
 	f.BoolVar(&o.async, "async", false, "answer before new, changed and removed names are on the disk")
 	f.BoolVar(&o.registerRpcbind, "register-rpcbind", false, "tell this host's rpcbind of the ports, until it ends")
+	f.StringVar(&o.stateDir, "state-dir", "", "keep the key of file handles in this `DIR` (default $STATE_DIRECTORY, /var/lib/urnic for root, or ~/.local/state/urnic)")
 	f.BoolVar(&o.json, "json", false, "say as a JSON object where it listens")
 	o.add(f)
 	o.addCRC(f)
@@ -136,7 +147,25 @@ func (o *nfsdOptions) check() (err error) {
 	if err := o.parseAllow(); err != nil {
 		return err
 	}
-	return o.parseExports()
+	if err := o.parseExports(); err != nil {
+		return err
+	}
+	return o.checkSafe()
+}
+
+// checkSafe refuses to give directories to everybody, unless that is said.
+func (o *nfsdOptions) checkSafe() error {
+	directories := slices.ContainsFunc(o.trees, func(t nfsdTree) bool { return t.dir != "" })
+	if o.unsafe || !directories || o.squashs != nfsd.SquashNone {
+		return nil
+	}
+	switch {
+	case o.insecure:
+		return errors.New("--squash none --insecure: anybody who reaches the server could act as root on its directories: leave one of them out, or add --unsafe if that is meant")
+	case len(o.allowed) == 0, slices.ContainsFunc(o.allowed, func(p netip.Prefix) bool { return p.Bits() == 0 }):
+		return errors.New("--squash none --allow all: root of any machine could act as root on the directories: allow the addresses of machines that you trust, or add --unsafe if that is meant")
+	}
+	return nil
 }
 
 func (o *nfsdOptions) parseAllow() error {
@@ -191,37 +220,24 @@ func (o *nfsdOptions) parseExports() error {
 	return nil
 }
 
-// export returns how a tree is exported by a process of this user and group. One that is
-// not root can't give files away: with more than one caller, those who make a file would
-// not own it.
-func (o *nfsdOptions) export(t nfsdTree, tree vfs.FS, uid, gid int) nfsd.Export {
+// export returns how a tree is exported by a process of this user. One that is not root
+// can't give files away: what others made would be its own.
+func (o *nfsdOptions) export(t nfsdTree, tree vfs.FS, uid int) nfsd.Export {
 	e := nfsd.Export{
 		Path: t.path, FS: tree, ReadOnly: o.readOnly, Allowed: o.allowed, Squash: o.squashs,
-		AnonUID: nfsd.Nobody, AnonGID: nfsd.Nobody,
+		AnonUID: nfsd.Nobody, AnonGID: nfsd.Nobody, Insecure: o.insecure,
 	}
 	if o.squash == "" && t.dir != "" && uid > 0 { // less than 0 on systems without users
-		e.Squash, e.AnonUID, e.AnonGID = nfsd.SquashAll, uint32(uid), uint32(max(1, gid))
+		e.Squash, e.User = nfsd.SquashOthers, uint32(uid)
 	}
 	e.AnonUID, e.AnonGID = cmp.Or(o.anonUID, e.AnonUID), cmp.Or(o.anonGID, e.AnonGID)
 	return e
 }
 
-// handleKey is the key of this machine's file handles: those that clients hold survive the
-// server, and others can't make up any. It is nil, and they can, where the machine has no
-// identity of its own.
-func handleKey() []byte {
-	id, err := os.ReadFile("/etc/machine-id") // machine-id(5) wants an application to hash it
-	if err != nil || len(id) < 32 {
-		return nil
-	}
-	mac := hmac.New(sha256.New, id)
-	mac.Write([]byte("urnic nfsd file handles"))
-	return mac.Sum(nil)
-}
-
-// config returns the server's configuration.
+// server returns the server's configuration, but for the key.
 func (o *nfsdOptions) server(log *slog.Logger) (cfg nfsd.Config, err error) {
-	cfg.Log, cfg.Key = log, handleKey()
+	cfg.Identify = identify
+	cfg.Log = log
 	if cfg.ReadMax, err = parseTransfer(o.rsize); err != nil {
 		return cfg, fmt.Errorf("--rsize %s: %w", o.rsize, err)
 	}

@@ -17,10 +17,13 @@ import (
 // mappings returns what rpcbind is to know: NFS over both transports (RFC 8166 §10.2), and
 // MOUNT, which is never asked over RDMA (RFC 8267 §5.1).
 func (s *nfsServer) mappings() []rpcbind.Mapping {
-	list := mappings(nfs3.Program, s.tcp.Addr(), rpcbind.TCP, rpcbind.TCP6)
-	list = append(list, mappings(nfs3.MountProgram, s.tcp.Addr(), rpcbind.TCP, rpcbind.TCP6)...)
-	if s.rdma != nil {
-		list = append(list, mappings(nfs3.Program, s.rdma.Addr(), rpcbind.RDMA, rpcbind.RDMA6)...)
+	var list []rpcbind.Mapping
+	for _, l := range s.tcp {
+		list = append(list, mappings(nfs3.Program, l.Addr(), rpcbind.TCP, rpcbind.TCP6)...)
+		list = append(list, mappings(nfs3.MountProgram, l.Addr(), rpcbind.TCP, rpcbind.TCP6)...)
+	}
+	for _, l := range s.rdma {
+		list = append(list, mappings(nfs3.Program, l.Addr(), rpcbind.RDMA, rpcbind.RDMA6)...)
 	}
 	return list
 }

@@ -32,9 +32,9 @@ const nfsdPatience = 5 * time.Second
 type nfsServer struct {
 	o         *nfsdOptions
 	rpc       *oncrpc.Server
-	tcp       net.Listener
+	tcp       []net.Listener
 	dev       *device
-	rdma      *rnic.Listener
+	rdma      []*rnic.Listener
 	responder *rpcrdma.Server
 	close     []func() error // in reverse order
 	serving   chan error
@@ -44,7 +44,7 @@ type nfsServer struct {
 
 // runNFSD serves until it is interrupted.
 func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err error) {
-	s := &nfsServer{o: o, serving: make(chan error, 2)}
+	s := &nfsServer{o: o, serving: make(chan error, 4)}
 	defer func() {
 		for _, c := range slices.Backward(s.close) {
 			err = errors.Join(err, c())
@@ -63,11 +63,12 @@ func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err
 		out.w = stderr
 	}
 	s.tell(out)
-	serving := 1
-	go func() { s.serving <- s.rpc.ServeTCP(context.WithoutCancel(ctx), s.tcp) }()
-	if s.responder != nil {
-		serving++
-		go func() { s.serving <- s.responder.Serve(context.WithoutCancel(ctx), s.rdma) }()
+	serving := len(s.tcp) + len(s.rdma)
+	for _, l := range s.tcp {
+		go func() { s.serving <- s.rpc.ServeTCP(context.WithoutCancel(ctx), l) }()
+	}
+	for _, l := range s.rdma {
+		go func() { s.serving <- s.responder.Serve(context.WithoutCancel(ctx), l) }()
 	}
 	select {
 	case <-ctx.Done():
@@ -100,6 +101,9 @@ func (s *nfsServer) open(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Key, err = o.handleKey(stderr); err != nil {
+		return err
+	}
 	program, err := nfsd.New(cfg)
 	if err != nil {
 		return err
@@ -109,40 +113,55 @@ func (s *nfsServer) open(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := program.AddExport(o.export(t, tree, os.Geteuid(), os.Getegid())); err != nil {
+		if err := warnOfRights(stderr, t, os.Geteuid(), tree.Features()); err != nil {
+			return err
+		}
+		if err := program.AddExport(o.export(t, tree, os.Geteuid())); err != nil {
 			return err
 		}
 	}
-	s.rpc = oncrpc.NewServer(oncrpc.ServerConfig{Logger: device.Logger})
+	s.rpc = oncrpc.NewServer(oncrpc.ServerConfig{Logger: device.Logger, TCP: oncrpc.ServeTCPConfig{Admit: program.Admit}})
 	s.close = append(s.close, s.rpc.Close)
 	if err := program.Register(s.rpc); err != nil {
 		return err
 	}
-	var lc net.ListenConfig
-	if s.tcp, err = lc.Listen(ctx, "tcp", o.tcp); err != nil {
+	s.tcp, err = listenAll(o.addresses(o.tcp, o.givenTCP), func(address string) (net.Listener, error) {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", address)
+		if err == nil {
+			s.close = append(s.close, func() error { // if it was never served
+				if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+					return err
+				}
+				return nil
+			})
+		}
+		return l, err
+	})
+	if err != nil {
 		return adviseNFSDListen(err, "tcp", o.tcp)
 	}
-	s.close = append(s.close, func() error { // if it was never served
-		if err := s.tcp.Close(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	})
 	if o.rdma == "off" {
 		if o.pcap != "" || o.trace {
 			return errors.New("--pcap and --trace show RDMA, which is off")
 		}
 		return nil
 	}
-	if s.dev, err = o.open(nil, stdout, stderr); err != nil {
+	if s.dev, err = o.open(admittingNetwork{program}, stdout, stderr); err != nil {
 		return err
 	}
 	s.close = append(s.close, s.dev.Close)
-	if s.rdma, err = s.dev.Listen(ctx, o.rdma); err != nil {
+	s.rdma, err = listenAll(o.addresses(o.rdma, o.givenRDMA), func(address string) (*rnic.Listener, error) {
+		l, err := s.dev.Listen(ctx, address)
+		if err == nil {
+			s.close = append(s.close, l.Close)
+		}
+		return l, err
+	})
+	if err != nil {
 		return adviseNFSDListen(err, "rdma", o.rdma)
 	}
-	s.close = append(s.close, s.rdma.Close)
-	s.responder, err = rpcrdma.NewServer(s.rpc, rpcrdma.Config{Logger: device.Logger, MaxMessage: 4<<20 + max(cfg.ReadMax, cfg.WriteMax)})
+	s.responder, err = rpcrdma.NewServer(s.rpc, rpcrdma.Config{Logger: device.Logger, Admit: program.Admit, MaxMessage: 4<<20 + max(cfg.ReadMax, cfg.WriteMax)})
 	return err
 }
 
@@ -161,11 +180,22 @@ func (s *nfsServer) tree(t nfsdTree) (tree vfs.FS, err error) {
 	return tree, nil
 }
 
+// warnOfRights warns of a server of root's that can't act as its callers: it does all to a
+// directory with its own rights, and checks modes itself.
+func warnOfRights(w io.Writer, t nfsdTree, uid int, f vfs.Features) error {
+	if t.dir == "" || uid != 0 || f.Callers {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "warning: %s: this process is root and can't act as other users (CAP_SETUID, CAP_SETGID), so calls are carried out "+
+		"with its own rights: give it these capabilities, or serve as an ordinary user\n", t.dir)
+	return err
+}
+
 // tell says where it listens, and how to mount what it serves.
 func (s *nfsServer) tell(out *lines) {
-	tcp, rdma := s.tcp.Addr().String(), ""
-	if s.rdma != nil {
-		rdma = s.rdma.Addr().String()
+	tcp, rdma := s.tcp[0].Addr().String(), ""
+	if len(s.rdma) > 0 {
+		rdma = s.rdma[0].Addr().String()
 	}
 	var paths []string
 	for _, t := range s.o.trees {
@@ -204,10 +234,19 @@ func (s *nfsServer) tell(out *lines) {
 		out.print(fmt.Sprintf("  mount -t nfs -o vers=3,nolock,proto=rdma%s,port=%s,mountproto=tcp%[1]s,mountport=%[3]s %s:%s /mnt", six, rport, port, host, example))
 	}
 	if rdma != "" {
-		out.print(fmt.Sprintf("listening at %s (TCP) and %s (RDMA)", tcp, rdma))
+		out.print(fmt.Sprintf("listening at %s (TCP) and %s (RDMA)", all(s.tcp), all(s.rdma)))
 		return
 	}
-	out.print(fmt.Sprintf("listening at %s (TCP)", tcp))
+	out.print(fmt.Sprintf("listening at %s (TCP)", all(s.tcp)))
+}
+
+// all returns the addresses of listeners.
+func all[L interface{ Addr() net.Addr }](listeners []L) string {
+	var text []string
+	for _, l := range listeners {
+		text = append(text, l.Addr().String())
+	}
+	return strings.Join(text, ", ")
 }
 
 // hostOf returns by what name clients may reach who listens at an address.

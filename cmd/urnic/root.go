@@ -80,12 +80,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 1
 }
 
-// text is an error, or all that were joined, in one line; "" without one.
+// text is an error, or all that were joined, in one line that a terminal can show; "" without
+// one.
 func text(err error) string {
 	if err == nil {
 		return ""
 	}
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
+	return escaped(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 // interrupted reports whether err says that the user has ended the command.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -143,16 +142,6 @@ func rpcProgram(program uint32) string {
 		}
 	}
 	return "-"
-}
-
-// printable is what a server has said, as a terminal may have it.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }
 
 // rpcNumber reads a number of what, which may have names too.

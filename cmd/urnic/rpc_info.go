@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -86,16 +85,20 @@ func (o *rpcOptions) info(ctx context.Context, address string, stdout, stderr io
 		stdout = stderr
 	}
 	if o.json {
-		return json.NewEncoder(stdout).Encode(struct {
+		line, err := jsonLine(struct {
 			Address  string          `json:"address"`
 			Netid    string          `json:"netid"`
 			Programs []rpcRegistered `json:"programs"`
 		}{address, o.netid(), programs})
+		if err == nil {
+			_, err = fmt.Fprintln(stdout, line)
+		}
+		return err
 	}
 	t := tabwriter.NewWriter(stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "program\tversion\tnetid\taddress\tservice\towner")
 	for _, p := range programs {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\n", p.Program, p.Version, p.Netid, printable(p.Address), p.Service, printable(p.Owner))
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\n", p.Program, p.Version, printable(p.Netid), printable(p.Address), p.Service, printable(p.Owner))
 	}
 	return t.Flush()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,8 +48,8 @@ func (e *statusError) Unwrap() error { return e.error }
 
 // runOptions are the flags of urnic run.
 type runOptions struct {
-	mode, transport, log, pcap, lib string
-	strict, printEnv                bool
+	mode, transport, log, pcap, lib, rendezvous string
+	strict, printEnv                            bool
 }
 
 func newRunCommand() *cobra.Command {
@@ -106,6 +107,7 @@ docs/drop-in.md tells, as of containers, limits and troubleshooting.`,
 	f.StringVar(&o.transport, "transport", "", "`TRANSPORT` that the device says to have: iwarp or ethernet (URNIC_TRANSPORT)")
 	f.StringVar(&o.log, "log", "", "`LEVEL` of what is told on standard error: error, warning, info or debug (URNIC_LOG)")
 	f.StringVar(&o.pcap, "pcap", "", "record the traffic into `FILE`; %p in it becomes the process ID (URNIC_PCAP)")
+	f.StringVar(&o.rendezvous, "rendezvous", "", "`WHERE` peers without rdma_cm may call: an address of this host, or off (URNIC_RENDEZVOUS)")
 	f.StringVar(&o.lib, "lib", "", "`DIRECTORY` of the libraries (URNIC_LIB)")
 	f.BoolVar(&o.printEnv, "print-env", false, "print the variables for a shell, and run nothing")
 	return cmd
@@ -118,7 +120,7 @@ func (o *runOptions) libraries() (string, error) {
 	}
 	var candidates []string
 	given, from := o.lib, "--lib"
-	if given == "" {
+	if given == "" && !gainedRights() {
 		given, from = os.Getenv("URNIC_LIB"), "URNIC_LIB"
 	}
 	if given != "" {
@@ -178,6 +180,11 @@ func (o *runOptions) check() error {
 			return fmt.Errorf("--%s %q: give %s", f.name, f.value, strings.TrimPrefix(strings.Join(f.values, ", "), ", "))
 		}
 	}
+	if o.rendezvous != "" && o.rendezvous != "off" {
+		if a, err := netip.ParseAddr(o.rendezvous); err != nil || a.IsMulticast() {
+			return fmt.Errorf("--rendezvous %q: give an address of this host, or off", o.rendezvous)
+		}
+	}
 	return nil
 }
 
@@ -222,6 +229,9 @@ func (o *runOptions) environment(dir string, outer []string) ([]string, error) {
 	}
 	if o.log != "" {
 		env = set(env, "URNIC_LOG", o.log)
+	}
+	if o.rendezvous != "" {
+		env = set(env, "URNIC_RENDEZVOUS", o.rendezvous)
 	}
 	return env, nil
 }

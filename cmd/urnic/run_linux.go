@@ -27,6 +27,22 @@ func execute(args, env []string, library string) error {
 	return unfit("%s can't be executed: %w", path, syscall.Exec(path, args, env))
 }
 
+// gainedRights reports whether this process has more rights than its user, by set-uid,
+// set-gid or capabilities of its file. Settings of the user's environment do not count then.
+func gainedRights() bool {
+	const secure = 23 // AT_SECURE of <elf.h>
+	vector, err := unix.Auxv()
+	if err != nil {
+		return true // it is not known
+	}
+	for _, v := range vector {
+		if v[0] == secure {
+			return v[1] != 0
+		}
+	}
+	return false
+}
+
 // preloadable returns an error if the dynamic linker would not load our library into a
 // program. What can't be read passes: then the system judges.
 func preloadable(path, library string) error {

@@ -85,14 +85,14 @@ func TestRunSetsTheEnvironment(t *testing.T) {
 			map[string]string{"LD_PRELOAD": "", "LD_LIBRARY_PATH": path},
 		},
 		"settings": {
-			[]string{"--strict", "--transport", "ethernet", "--log", "debug", "--pcap", "/x/%p.pcapng"},
-			[]string{"URNIC_LOG=error"},
-			map[string]string{"URNIC_STRICT": "1", "URNIC_TRANSPORT": "ethernet", "URNIC_LOG": "debug", "URNIC_PCAP": "/x/%p.pcapng"},
+			[]string{"--strict", "--transport", "ethernet", "--log", "debug", "--pcap", "/x/%p.pcapng", "--rendezvous", "192.0.2.1"},
+			[]string{"URNIC_LOG=error", "URNIC_RENDEZVOUS=off"},
+			map[string]string{"URNIC_RENDEZVOUS": "192.0.2.1", "URNIC_STRICT": "1", "URNIC_TRANSPORT": "ethernet", "URNIC_LOG": "debug", "URNIC_PCAP": "/x/%p.pcapng"},
 		},
 		"settings of the environment": {
 			nil,
-			[]string{"URNIC_LOG=info", "URNIC_STRICT=1", "URNIC_RENDEZVOUS_PORT=9"},
-			map[string]string{"URNIC_LOG": "info", "URNIC_STRICT": "1", "URNIC_RENDEZVOUS_PORT": "9", "URNIC_TRANSPORT": ""},
+			[]string{"URNIC_LOG=info", "URNIC_STRICT=1", "URNIC_RENDEZVOUS_PORT=9", "URNIC_RENDEZVOUS=off"},
+			map[string]string{"URNIC_RENDEZVOUS": "off", "URNIC_LOG": "info", "URNIC_STRICT": "1", "URNIC_RENDEZVOUS_PORT": "9", "URNIC_TRANSPORT": ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,6 +261,7 @@ func TestRunErrors(t *testing.T) {
 		"no program":                             {[]string{"--lib", lib}, statusOfRun, "no program to run"},
 		"a program to print":                     {[]string{"--print-env", "rping"}, statusOfRun, "executes nothing"},
 		"a wrong mode":                           {[]string{"--mode", "under", "x"}, statusOfRun, `--mode "under": give interpose, replace`},
+		"a wrong rendezvous":                     {[]string{"--rendezvous", "on", "x"}, statusOfRun, `--rendezvous "on": give an address`},
 		"a wrong transport":                      {[]string{"--transport", "ib", "x"}, statusOfRun, `--transport "ib": give iwarp, ethernet`},
 		"a wrong level":                          {[]string{"--log", "loud", "x"}, statusOfRun, `--log "loud": give error, warning, info, debug`},
 		"no library":                             {[]string{"--lib", none, "x"}, statusOfRun, "no liburnic.so, liburnic-engine.so in " + none + " (--lib): build it by `make liburnic`"},
@@ -318,5 +319,40 @@ func TestRunRefusesProgramsThatGainRights(t *testing.T) {
 			status, _, errOut := urnic(t, nil, "run", "--lib", lib, file)
 			wantErrorStatus(t, nil, statusUnfit, status, errOut, tc.want)
 		})
+	}
+}
+
+// Where urnic itself has more rights than its user, the user's environment does not say
+// where the library is.
+func TestRunWithMoreRightsThanItsUserIgnoresTheEnvironment(t *testing.T) {
+	cmd := command(t, "run", "--print-env")
+	if os.Getuid() != 0 {
+		// Only root can make a file of a group that it is not in.
+		if os.Getenv("CI") != "" {
+			t.Fatal("needs root")
+		}
+		t.Skip("needs root")
+	}
+	b, err := os.ReadFile(cmd.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Path = filepath.Join(t.TempDir(), "urnic")
+	lib, given := filepath.Dir(cmd.Path), libraries(t)
+	if err := os.CopyFS(lib, os.DirFS(libraries(t))); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "URNIC_LIB="+given)
+	for mode, want := range map[os.FileMode]string{0o755: given, os.ModeSetgid | 0o755: lib} {
+		cmd := *cmd
+		if err := errors.Join(
+			os.WriteFile(cmd.Path, b, 0o755), os.Chown(cmd.Path, 0, 65534), os.Chmod(cmd.Path, mode),
+		); err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.Output()
+		if want := "export LD_PRELOAD='" + filepath.Join(want, "liburnic.so") + "'\n"; err != nil || string(out) != want {
+			t.Errorf("mode %v: %q, %v; want %q", mode, out, err, want)
+		}
 	}
 }

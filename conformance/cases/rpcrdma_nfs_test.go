@@ -27,7 +27,7 @@ func serveMount(t *testing.T) (calls *oncrpc.Server, address string) {
 		t.Fatal(err)
 	}
 	calls = oncrpc.NewServer(oncrpc.ServerConfig{})
-	if err := errors.Join(files.AddExport(nfsd.Export{Path: "/tree", FS: tree, Squash: nfsd.SquashNone}), files.Register(calls)); err != nil {
+	if err := errors.Join(files.AddExport(nfsd.Export{Path: "/tree", FS: tree, Squash: nfsd.SquashNone, Insecure: true}), files.Register(calls)); err != nil {
 		t.Fatal(err)
 	}
 	l := listen(t)

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -163,7 +162,7 @@ func TestDebiansToolsOnUrnicAsServersOfSIW(t *testing.T) {
 				t.Fatal(err)
 			}
 			here := startTool(t, fmt.Sprintf("%s -p %d", p.server, port))
-			waitFor(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+			waitFor(t, port)
 			there := theGuest.start(t, fmt.Sprintf("%s %s -p %d", p.client, hostOfGuest, port))
 			if p.refused != "" {
 				there.expect(p.refused)
@@ -267,7 +266,7 @@ func TestDebiansServerThatSpeaksFirstWaitsForSIW(t *testing.T) {
 		t.Fatal(err)
 	}
 	startTool(t, fmt.Sprintf("ucmatose %s -p %d", ucmatoseLoad, port))
-	waitFor(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	waitFor(t, port)
 	theGuest.run(t, fmt.Sprintf("timeout 8 ucmatose %s -s %s -p %d; [ $? = 124 ]", ucmatoseLoad, hostOfGuest, port))
 	s := checkRecording(t, recording(t), client)
 	for _, c := range s.Connections {

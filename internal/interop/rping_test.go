@@ -135,7 +135,7 @@ func serveRping(t *testing.T, listen string, n int, ping func(port int), more ..
 		out, stderr, err := urnic(ctx, args...)
 		done <- result{out, stderr, err}
 	}()
-	waitFor(t, net.JoinHostPort(listen, strconv.Itoa(port)))
+	waitFor(t, port)
 	ping(port)
 	r := <-done
 	if r.err != nil {
@@ -147,20 +147,6 @@ func serveRping(t *testing.T, listen string, n int, ping func(port int), more ..
 	s := checkRecording(t, recording(t), client)
 	wantRping(t, s, n)
 	return s
-}
-
-// waitFor waits until a program of ours listens, without connecting to it.
-func waitFor(t *testing.T, address string) {
-	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return // somebody has the port
-		}
-		_ = l.Close()
-		<-time.After(20 * time.Millisecond) // there is nothing to be told by
-	}
-	t.Fatalf("nobody listens at %s", address)
 }
 
 // rdma-core's rping takes 27 to 65,535 octets; peerops plays it for any number.
@@ -202,7 +188,7 @@ func TestPersistentServerServesManyClientsOfSIW(t *testing.T) {
 		}
 		done <- err
 	}()
-	waitFor(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	waitFor(t, port)
 	theGuest.run(t, fmt.Sprintf("for i in 1 2 3 4; do rping -c -a %s -p %d -C 20 -V & done; wait", hostOfGuest, port))
 	cancel() // as Ctrl-C does
 	if err := <-done; err != nil {

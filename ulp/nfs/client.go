@@ -27,7 +27,8 @@ type Client struct {
 	info                nfs3.FSInfoRes
 	rsize, wsize, dsize int
 
-	held atomic.Int64 // octets that are kept of all files
+	held    atomic.Int64 // octets that are kept of all files
+	entries int          // entriesMost, but in tests
 
 	mu     sync.Mutex
 	inodes map[nfs3.Handle]*inode // files that are open

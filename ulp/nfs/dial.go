@@ -122,7 +122,7 @@ func newClient(t Target, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{target: t, cfg: cfg, cred: cred, inodes: make(map[nfs3.Handle]*inode)}
+	c := &Client{target: t, cfg: cfg, cred: cred, entries: entriesMost, inodes: make(map[nfs3.Handle]*inode)}
 	dial := cfg.Connect
 	switch {
 	case dial != nil:
@@ -251,25 +251,40 @@ func (c *Client) callOnce(ctx context.Context, port int, v *oncrpc.Invocation) e
 // overTCP returns what connects to a port of the server.
 func (c *Client) overTCP(port int) oncrpc.Dial {
 	address := c.target.address(port)
-	if d := c.cfg.Dialer; d != nil {
-		return oncrpc.OverTCP(address, oncrpc.TCPConfig{Dialer: d})
+	cfg := oncrpc.TCPConfig{Dialer: c.cfg.Dialer, RecordMost: max(oncrpc.DefaultRecordMost, c.cfg.ReadSize+replyOverhead)}
+	if cfg.Dialer != nil {
+		return oncrpc.OverTCP(address, cfg)
 	}
 	return func(ctx context.Context) (oncrpc.Conn, error) {
-		if runtime.GOOS != "windows" { // which has none
-			conn, err := dialReserved(ctx, address)
-			if err == nil || !inTheWay(err) {
-				return conn, err
-			}
+		conn, err := DialReserved(ctx, address)
+		if err != nil {
+			return nil, fmt.Errorf("nfs: %w", err)
 		}
-		return oncrpc.OverTCP(address, oncrpc.TCPConfig{})(ctx)
+		return oncrpc.NewTCPConn(conn, cfg), nil
 	}
 }
 
-// dialReserved connects from a privileged port.
-func dialReserved(ctx context.Context, address string) (conn oncrpc.Conn, err error) {
+// replyOverhead is how many bytes the longest reply has besides the data, and more.
+const replyOverhead = 64 << 10
+
+// DialReserved connects to host:port over TCP, from a privileged port if this process may
+// use one: servers of NFS believe what calls say that come from there. It is for the
+// rnic.Network of a device whose connections they should believe.
+func DialReserved(ctx context.Context, address string) (net.Conn, error) {
+	if runtime.GOOS != "windows" { // which has none
+		conn, err := dialReserved(ctx, address)
+		if err == nil || !inTheWay(err) {
+			return conn, err
+		}
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", address)
+}
+
+func dialReserved(ctx context.Context, address string) (conn net.Conn, err error) {
 	for range reservedTries {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{Port: reservedLow + rand.IntN(reservedHigh-reservedLow+1)}}
-		conn, err = oncrpc.OverTCP(address, oncrpc.TCPConfig{Dialer: &d})(ctx)
+		conn, err = d.DialContext(ctx, "tcp", address)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
 			break
 		}

@@ -13,13 +13,18 @@ import (
 
 // A DirEntry is a name in a directory; it is an fs.DirEntry.
 type DirEntry struct {
-	c      *Client
-	ctx    context.Context //nolint:containedctx // fs.DirEntry's Info has none
-	dir    nfs3.Handle
+	of     *directory
 	name   string
 	fileID uint64
 	known  bool // what follows
 	node
+}
+
+// A directory is what the entries of one listing have in common.
+type directory struct {
+	c   *Client
+	ctx context.Context //nolint:containedctx // fs.DirEntry's Info has none
+	dir nfs3.Handle
 }
 
 // Name returns the name.
@@ -55,18 +60,33 @@ func (e *DirEntry) fill() error {
 	if e.known {
 		return nil
 	}
-	p, err := e.c.lookup(e.ctx, e.dir, e.name)
+	p, err := e.of.c.lookup(e.of.ctx, e.of.dir, e.name)
 	if err == nil {
 		e.node, e.known = p.node, true
 	}
 	return err
 }
 
-// entriesMost is how many entries of one directory are read: the end has to come.
-const entriesMost = 1 << 23
+const (
+	// entriesMost is how many entries of one directory are read: the end has to come.
+	entriesMost = 1 << 23
 
-// Entries lists a directory as the server does, in its order, with attributes. The
-// context is that of entries that have to ask for them, too.
+	// ListingMost is how many bytes of memory a listing takes that is returned whole: about
+	// two million entries with short names. A larger directory is ErrEntries. Entries lists
+	// it all the same.
+	ListingMost = 512 << 20
+)
+
+// Memory returns about how many bytes of memory an entry takes.
+func (e *DirEntry) Memory() int {
+	const entry = 288 // with its place in a slice that has room to grow
+	return entry + len(e.name)
+}
+
+// Entries lists a directory as the server does, in its order, with attributes. It keeps no
+// more in memory than one reply. The context is that of entries that have to ask for their
+// attributes, too. A directory without an end is ErrServer if it comes back to where it was,
+// and ErrEntries after eight million entries.
 func (c *Client) Entries(ctx context.Context, name string) iter.Seq2[*DirEntry, error] {
 	return func(yield func(*DirEntry, error) bool) {
 		n, err := c.find(ctx, name, true)
@@ -82,14 +102,25 @@ func (c *Client) Entries(ctx context.Context, name string) iter.Seq2[*DirEntry, 
 	}
 }
 
-// ReadDir lists a directory, sorted by name.
-func (c *Client) ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
-	var entries []fs.DirEntry
-	for e, err := range c.Entries(ctx, name) {
+// collect returns a listing of at most so many bytes, and what has ended it before its end.
+func collect(list iter.Seq2[*DirEntry, error], most int) (entries []fs.DirEntry, err error) {
+	for e, err := range list {
 		if err != nil {
 			return entries, err
 		}
+		if most -= e.Memory(); most < 0 {
+			return entries, ErrEntries
+		}
 		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// ReadDir lists a directory, sorted by name. It keeps up to ListingMost bytes in memory.
+func (c *Client) ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
+	entries, err := collect(c.Entries(ctx, name), ListingMost)
+	if err != nil {
+		return entries, pathError("readdir", name, inner(err))
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, nil
@@ -106,12 +137,14 @@ type page struct {
 // server knows how.
 func (c *Client) list(ctx context.Context, dir nfs3.Handle, plus bool) iter.Seq2[*DirEntry, error] {
 	return func(yield func(*DirEntry, error) bool) {
+		of := &directory{c, ctx, dir}
 		var at page
 		var cookie uint64
+		var loop loopFinder
 		for count := 0; !at.end; {
 			p, err := c.page(ctx, dir, cookie, at.verifier, &plus)
 			if err == nil {
-				err = p.check(cookie)
+				err = p.check(&loop)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -121,14 +154,14 @@ func (c *Client) list(ctx context.Context, dir nfs3.Handle, plus bool) iter.Seq2
 			for i := range p.entries {
 				x := &p.entries[i]
 				cookie = x.Cookie
-				if x.Name == "." || x.Name == ".." {
-					continue
-				}
-				if count++; count > entriesMost {
+				if count++; count > c.entries {
 					yield(nil, ErrEntries)
 					return
 				}
-				e := &DirEntry{c: c, ctx: ctx, dir: dir, name: x.Name, fileID: x.FileID}
+				if x.Name == "." || x.Name == ".." {
+					continue
+				}
+				e := &DirEntry{of: of, name: x.Name, fileID: x.FileID}
 				if x.Attr.Present && x.Handle.Present {
 					e.node, e.known = node{x.Handle.Handle, x.Attr.Attr}, true
 				}
@@ -141,16 +174,37 @@ func (c *Client) list(ctx context.Context, dir nfs3.Handle, plus bool) iter.Seq2
 }
 
 // check finds what no server may list.
-func (p *page) check(cookie uint64) error {
+func (p *page) check(loop *loopFinder) error {
 	for _, x := range p.entries {
 		if !legal(x.Name) {
 			return ErrName
 		}
 	}
-	if n := len(p.entries); !p.end && (n == 0 || p.entries[n-1].Cookie == cookie) {
+	if n := len(p.entries); !p.end && (n == 0 || loop.seen(p.entries[n-1].Cookie)) {
 		return ErrServer // it would go on like that for ever
 	}
 	return nil
+}
+
+// A loopFinder finds that a listing comes back to where it was, however many pages that
+// takes, with two cookies for memory: it is R. P. Brent's algorithm (An improved Monte Carlo
+// factorization algorithm, BIT 20, 1980). Cookies need not grow, so that no other order
+// tells. A loop is found before three times as many pages have come as there are in it and
+// before it.
+type loopFinder struct {
+	mark        uint64 // a cookie that was seen: first that of the beginning, 0
+	since, next int    // pages since, and after how many there is a new mark
+}
+
+// seen reports whether a page ends where the mark is.
+func (l *loopFinder) seen(cookie uint64) bool {
+	if cookie == l.mark {
+		return true
+	}
+	if l.since++; l.since > l.next {
+		l.mark, l.since, l.next = cookie, 0, 2*l.next+1
+	}
+	return false
 }
 
 // page reads what is behind a cookie.

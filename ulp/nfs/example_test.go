@@ -32,7 +32,9 @@ func example() error {
 	if err != nil {
 		return err
 	}
-	if err := program.AddExport(nfsd.Export{Path: "/export", FS: memfs.New(memfs.Options{}), Squash: nfsd.SquashNone}); err != nil {
+	// Insecure: any user of this host may call, and claim to be any user.
+	tree := nfsd.Export{Path: "/export", FS: memfs.New(memfs.Options{}), Squash: nfsd.SquashNone, Insecure: true}
+	if err := program.AddExport(tree); err != nil {
 		return err
 	}
 	if err := program.Register(server); err != nil {

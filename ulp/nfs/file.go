@@ -86,9 +86,9 @@ func (f *File) readAt(p []byte, off int64) (n int, err error) {
 			n, err = f.c.readAt(f.ctx, f.in.handle, p, uint64(off))
 		}
 		// A server that has restarted meanwhile has read what it has lost the rest of.
-		again = (err == nil || errors.Is(err, io.EOF)) && f.c.outdated(f.in)
+		again = (err == nil || isEnd(err)) && f.c.outdated(f.in)
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !isEnd(err) {
 		return n, pathError("read", f.name, err)
 	}
 	return n, err
@@ -103,7 +103,7 @@ func (f *File) Read(p []byte) (int, error) {
 	defer f.mu.Unlock()
 	n, err := f.readAt(p, f.at)
 	f.at += int64(n)
-	if n > 0 && errors.Is(err, io.EOF) {
+	if n > 0 && isEnd(err) {
 		err = nil
 	}
 	return n, err
@@ -254,14 +254,8 @@ func (f *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.listing == nil {
-		f.listing = &listing{}
-		for e, err := range f.c.list(f.ctx, f.in.handle, true) {
-			if err != nil {
-				f.listing.err = pathError("readdir", f.name, err)
-				break
-			}
-			f.listing.rest = append(f.listing.rest, e)
-		}
+		entries, err := collect(f.c.list(f.ctx, f.in.handle, true), ListingMost)
+		f.listing = &listing{entries, pathError("readdir", f.name, err)}
 	}
 	l := f.listing
 	if n <= 0 {

@@ -66,13 +66,13 @@ func serveAt(t testing.TB, address string, open func() vfs.FS) *server {
 }
 
 func (s *server) start(ctx context.Context) error {
-	program, err := nfsd.New(nfsd.Config{})
+	program, err := nfsd.New(nfsd.Config{Key: []byte("the same when it starts again")})
 	if err != nil {
 		return err
 	}
 	s.tree = s.open()
 	s.rpc = oncrpc.NewServer(oncrpc.ServerConfig{})
-	if err := errors.Join(program.AddExport(nfsd.Export{Path: "/export", FS: s.tree, Squash: nfsd.SquashNone}), program.Register(s.rpc)); err != nil {
+	if err := errors.Join(program.AddExport(nfsd.Export{Path: "/export", FS: s.tree, Squash: nfsd.SquashNone, Insecure: true}), program.Register(s.rpc)); err != nil {
 		return err
 	}
 	if s.responder, err = rpcrdma.NewServer(s.rpc, rpcrdma.Config{}); err != nil {

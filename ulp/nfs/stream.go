@@ -39,8 +39,8 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 				p = make([]byte, min(size, max(64<<10, 32*len(last))))
 			}
 			last = p
-			n, err := io.ReadFull(r, p)
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			n, err := readFull(r, p)
+			if isEnd(err) {
 				err, more = nil, false
 			}
 			select {
@@ -61,6 +61,24 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 		free <- c.p
 	}
 	return total, nil
+}
+
+// readFull reads until p is full. It returns the reader's own error if it is not, where
+// io.ReadFull makes io.ErrUnexpectedEOF of an end: a reader says that of a source that was
+// cut off.
+func readFull(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = r.Read(p[n:])
+		n += m
+	}
+	return n, err
+}
+
+// isEnd reports whether an error is the end of a file or stream. One that only wraps io.EOF
+// is none: a lost connection is told of like that.
+func isEnd(err error) bool {
+	return err == io.EOF //nolint:errorlint // see above
 }
 
 // A chunk is a part of a stream.
@@ -88,7 +106,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	for total := int64(0); ; {
 		c := <-done
 		if c.err != nil {
-			if errors.Is(c.err, io.EOF) {
+			if isEnd(c.err) {
 				c.err = nil
 			}
 			return total, c.err
@@ -124,7 +142,7 @@ func (f *File) readAll() ([]byte, error) {
 		}
 		n, err := f.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
-		if errors.Is(err, io.EOF) {
+		if isEnd(err) {
 			return data, nil
 		}
 		if err != nil {

@@ -166,7 +166,7 @@ func (c *Client) removeTree(ctx context.Context, p place, depth int) error {
 	if p.attr.Type != nfs3.Directory {
 		return gone(c.remove(ctx, p.dir, p.name, false))
 	}
-	for {
+	for total := 0; ; {
 		err := c.remove(ctx, p.dir, p.name, true)
 		if err == nil || errors.Is(err, nfs3.ErrNoEnt) {
 			return nil
@@ -194,6 +194,9 @@ func (c *Client) removeTree(ctx context.Context, p place, depth int) error {
 		}
 		if removed == 0 {
 			return err
+		}
+		if total += removed; total > c.entries { // they come back
+			return ErrEntries
 		}
 	}
 }

@@ -222,7 +222,7 @@ func (l *long) round(ctx context.Context) (float64, error) {
 			if _, err = l.f.WriteAt(l.data, 0); err == nil {
 				err = l.f.Sync()
 			}
-		} else if _, err = l.f.ReadAt(l.into, 0); errors.Is(err, io.EOF) {
+		} else if _, err = l.f.ReadAt(l.into, 0); err == io.EOF { //nolint:errorlint // one that is wrapped is a lost connection
 			err = nil
 		}
 		if err != nil {

@@ -26,7 +26,8 @@ type changes struct {
 type stripe struct {
 	mu    sync.Mutex
 	state atomic.Uint64 // how many changes there are, and how many times startedOne there were
-	_     [48]byte      // the rest of a cache line
+	syncs sync.RWMutex  // see object.sync
+	_     [24]byte      // the rest of a cache line
 }
 
 const (
@@ -38,9 +39,11 @@ func (c *changes) index(h vfs.Handle) int {
 	return int(maphash.String(c.seed, string(h)) % uint64(len(c.stripes)))
 }
 
+func (c *changes) stripe(h vfs.Handle) *stripe { return &c.stripes[c.index(h)] }
+
 // begin begins a change of a file that others may change meanwhile.
 func (c *changes) begin(h vfs.Handle) change {
-	s := &c.stripes[c.index(h)]
+	s := c.stripe(h)
 	return change{s, s.state.Add(startedOne + 1)}
 }
 

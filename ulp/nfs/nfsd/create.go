@@ -18,7 +18,7 @@ const (
 )
 
 // maker makes something in a directory.
-type maker func(dir *object) (vfs.Handle, vfs.Attr, error)
+type maker func(ctx context.Context, dir *object) (vfs.Handle, vfs.Attr, error)
 
 // make lets something be made under a new name, and says in r what became of it.
 func (s *Server) make(ctx context.Context, c *call, where *nfs3.NameArgs, r *nfs3.NewRes, do maker) error {
@@ -31,9 +31,12 @@ func (s *Server) make(ctx context.Context, c *call, where *nfs3.NameArgs, r *nfs
 	if err := dir.entry(where.Name, nfs3.ErrExist); err != nil {
 		return err
 	}
-	h, attr, err := do(dir)
+	if dir.x.Squash == SquashOthers && dir.cred.squashed && !dir.x.features.SetOwner { // it would be the user's
+		return nfs3.ErrAcces
+	}
+	h, attr, err := do(dir.as(ctx), dir)
 	if err != nil {
-		return err
+		return dir.noteLoss(err)
 	}
 	r.Attr = dir.present(&attr)
 	if r.Object.Handle, err = s.handle(dir.x, h); err != nil {
@@ -60,7 +63,15 @@ func (dir *object) initial(a *nfs3.SetAttr, t vfs.Type) vfs.SetAttr {
 		gid = *a.GID
 	}
 	set := vfs.SetAttr{}
-	if dir.x.features.SetOwner {
+	switch {
+	case dir.x.features.Callers: // then the caller's user and group are what it has by itself
+		if a.UID != nil && c.root() {
+			set.UID = &uid
+		}
+		if a.GID != nil && gid == *a.GID {
+			set.GID = &gid
+		}
+	case dir.x.features.SetOwner:
 		set.UID, set.GID = &uid, &gid
 	}
 	if t == vfs.Regular {
@@ -76,6 +87,10 @@ func (dir *object) initial(a *nfs3.SetAttr, t vfs.Type) vfs.SetAttr {
 		}
 		if t != vfs.Directory && !c.root() && !c.in(gid) {
 			mode &^= modeSetGID
+		}
+		mode = c.grant(mode, nil)
+		if !dir.x.features.SetOwner { // it belongs to whom the server is
+			mode &^= modeSetUID | modeSetGID
 		}
 		if t == vfs.Directory && inherit {
 			mode |= modeSetGID
@@ -101,7 +116,7 @@ func (dir *object) initial(a *nfs3.SetAttr, t vfs.Type) vfs.SetAttr {
 
 // create is CREATE (RFC 1813 §3.3.8).
 func (s *Server) create(ctx context.Context, c *call, a *nfs3.CreateArgs, r *nfs3.NewRes) error {
-	return s.make(ctx, c, &a.Where, r, func(dir *object) (vfs.Handle, vfs.Attr, error) {
+	return s.make(ctx, c, &a.Where, r, func(ctx context.Context, dir *object) (vfs.Handle, vfs.Attr, error) {
 		if a.Mode == nfs3.Exclusive {
 			return dir.exclusive(ctx, a)
 		}
@@ -140,18 +155,16 @@ func (dir *object) open(ctx context.Context, name string, size *uint64) (vfs.Han
 	return h, attr, err
 }
 
-// exclusive makes a file that keeps the verifier in its times, where it survives the
-// server; the client sets these afterwards. A file that has the verifier is the one that
-// an earlier call made, whose reply was lost.
+// exclusive makes a file that keeps the verifier in its times, where it survives the server;
+// the client sets these afterwards. A file that has the verifier is the one that an earlier
+// call made, whose reply was lost.
 func (dir *object) exclusive(ctx context.Context, a *nfs3.CreateArgs) (vfs.Handle, vfs.Attr, error) {
 	if !dir.x.features.SetTime {
 		return "", vfs.Attr{}, nfs3.ErrNotSupp
 	}
-	// Without the top bits: not all filesystems have times after 2038.
-	atime := time.Unix(int64(binary.BigEndian.Uint32(a.Verifier[:4])&0x7fffffff), 0)
-	mtime := time.Unix(int64(binary.BigEndian.Uint32(a.Verifier[4:])&0x7fffffff), 0)
+	mark := dir.s.exclusiveTime(a.Verifier, dir.cred.uid, dir.x.features.TimeDelta)
 	set := dir.initial(&nfs3.SetAttr{}, vfs.Regular)
-	set.Atime, set.Mtime = &atime, &mtime
+	set.Atime, set.Mtime = &mark, &mark
 	h, attr, err := dir.x.FS.Create(ctx, dir.h, a.Where.Name, set)
 	if !errors.Is(err, vfs.ErrExist) {
 		return h, attr, err
@@ -160,15 +173,39 @@ func (dir *object) exclusive(ctx context.Context, a *nfs3.CreateArgs) (vfs.Handl
 	if err != nil {
 		return "", vfs.Attr{}, err
 	}
-	if attr.Type != vfs.Regular || attr.Size != 0 || attr.Atime.Unix() != atime.Unix() || attr.Mtime.Unix() != mtime.Unix() {
+	if attr.Type != vfs.Regular || attr.Size != 0 || !isMark(attr.Mtime, mark) {
 		return "", vfs.Attr{}, nfs3.ErrExist
 	}
 	return h, attr, nil
 }
 
+// exclusiveTime returns the time of modification that stands for a caller's verifier. It
+// has all of it, because not all filesystems keep a time of access. It takes the server's
+// key and the caller, so that another user who guesses the verifier can't make a file that
+// passes for the caller's.
+func (s *Server) exclusiveTime(v nfs3.Verifier, uid uint32, delta time.Duration) time.Time {
+	var p [handleHead + len(v) + 4]byte
+	p[0] = 'E' // no handle begins with it
+	copy(p[handleHead:], v[:])
+	binary.BigEndian.PutUint32(p[handleHead+len(v):], uid)
+	c := s.check(p[:])
+	n := binary.BigEndian.Uint64(c[:])
+	sec, micro := n>>33, n%1e6 // 31 bits: not all filesystems have times after 2038
+	if delta > time.Microsecond {
+		micro = 0
+	}
+	return time.Unix(int64(sec), int64(micro)*1000)
+}
+
+// isMark reports whether a file has the time that it was made with. A filesystem may keep
+// whole seconds only.
+func isMark(t, mark time.Time) bool {
+	return t.Unix() == mark.Unix() && (t.Nanosecond() == 0 || t.Nanosecond() == mark.Nanosecond())
+}
+
 // mkdir is MKDIR (§3.3.9).
 func (s *Server) mkdir(ctx context.Context, c *call, a *nfs3.MkdirArgs, r *nfs3.NewRes) error {
-	return s.make(ctx, c, &a.Where, r, func(dir *object) (vfs.Handle, vfs.Attr, error) {
+	return s.make(ctx, c, &a.Where, r, func(ctx context.Context, dir *object) (vfs.Handle, vfs.Attr, error) {
 		return dir.x.FS.Mkdir(ctx, dir.h, a.Where.Name, dir.initial(&a.Attr, vfs.Directory))
 	})
 }
@@ -176,7 +213,7 @@ func (s *Server) mkdir(ctx context.Context, c *call, a *nfs3.MkdirArgs, r *nfs3.
 // symlink is SYMLINK (§3.3.10). The path is the client's business: it may point anywhere,
 // because the server never follows it.
 func (s *Server) symlink(ctx context.Context, c *call, a *nfs3.SymlinkArgs, r *nfs3.NewRes) error {
-	return s.make(ctx, c, &a.Where, r, func(dir *object) (vfs.Handle, vfs.Attr, error) {
+	return s.make(ctx, c, &a.Where, r, func(ctx context.Context, dir *object) (vfs.Handle, vfs.Attr, error) {
 		switch {
 		case !dir.x.features.Symlinks:
 			return "", vfs.Attr{}, nfs3.ErrNotSupp
@@ -191,7 +228,7 @@ func (s *Server) symlink(ctx context.Context, c *call, a *nfs3.SymlinkArgs, r *n
 
 // mknod is MKNOD (§3.3.11). Devices are the superuser's.
 func (s *Server) mknod(ctx context.Context, c *call, a *nfs3.MknodArgs, r *nfs3.NewRes) error {
-	return s.make(ctx, c, &a.Where, r, func(dir *object) (vfs.Handle, vfs.Attr, error) {
+	return s.make(ctx, c, &a.Where, r, func(ctx context.Context, dir *object) (vfs.Handle, vfs.Attr, error) {
 		switch a.Type {
 		case nfs3.Socket, nfs3.FIFO:
 		case nfs3.CharDevice, nfs3.BlockDevice:

@@ -1,12 +1,20 @@
 package nfsd_test
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/osfs"
 
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/vfs"
+	"urnic/ulp/nfs/vfs/billyfs"
 	"urnic/ulp/nfs/vfs/memfs"
 )
 
@@ -182,6 +190,98 @@ func TestExclusiveCreateHappensOnce(t *testing.T) {
 	ok(b, b.setAttr(alice, h, nfs3.SetAttr{Atime: now, Mtime: now}))
 	b.want("after it was set", create(b, v), nfs3.ErrExist)
 	b.want("over a directory", do[nfs3.NewRes](b, alice, nfs3.ProcCreate, &nfs3.CreateArgs{Where: at(b.root, "."), Mode: nfs3.Exclusive}), nfs3.ErrExist)
+}
+
+// coarse is a filesystem that keeps no time of access, and of others whole multiples of a
+// step.
+type coarse struct {
+	vfs.FS
+	step time.Duration
+}
+
+func (c coarse) show(a vfs.Attr) vfs.Attr {
+	a.Mtime, a.Ctime = a.Mtime.Truncate(c.step), a.Ctime.Truncate(c.step)
+	a.Atime = a.Mtime
+	return a
+}
+
+func (c coarse) Lookup(ctx context.Context, dir vfs.Handle, name string) (vfs.Handle, vfs.Attr, error) {
+	h, a, err := c.FS.Lookup(ctx, dir, name)
+	return h, c.show(a), err
+}
+
+func (c coarse) Create(ctx context.Context, dir vfs.Handle, name string, s vfs.SetAttr) (vfs.Handle, vfs.Attr, error) {
+	h, a, err := c.FS.Create(ctx, dir, name, s)
+	return h, c.show(a), err
+}
+
+// settable is a directory by go-billy, whose times can be set.
+type settable struct {
+	billy.Filesystem
+	dir string
+}
+
+func (s settable) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s settable) Chmod(name string, mode os.FileMode) error { return os.Chmod(s.path(name), mode) }
+func (s settable) Lchown(name string, uid, gid int) error    { return os.Lchown(s.path(name), uid, gid) }
+
+func (s settable) Chown(name string, uid, gid int) error { return os.Chown(s.path(name), uid, gid) }
+
+func (s settable) Chtimes(name string, a, m time.Time) error { return os.Chtimes(s.path(name), a, m) }
+
+// A user who guesses another's verifier can't have a file taken for the other's.
+func TestExclusiveCreateDoesNotReturnAnothersFile(t *testing.T) {
+	b := tree(t)
+	shared := b.mkdir(root, b.root, "shared", 0o777)
+	as := func(who *user) *nfs3.NewRes {
+		return do[nfs3.NewRes](b, who, nfs3.ProcCreate, &nfs3.CreateArgs{Where: at(shared, "file"), Mode: nfs3.Exclusive, Verifier: nfs3.Verifier{1, 2, 3}})
+	}
+	ok(b, as(bob))
+	b.want("with the verifier of another user", as(alice), nfs3.ErrExist)
+	ok(b, as(bob))
+}
+
+// It happens once also where no time of access is kept, and after the server has started
+// again.
+func TestExclusiveCreateNeedsNoTimeOfAccess(t *testing.T) {
+	dir := t.TempDir()
+	overPaths := func() vfs.FS {
+		fs, err := billyfs.New(settable{osfs.New(dir), dir}, billyfs.Options{UID: alice.uid, GID: alice.gid})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fs
+	}
+	memory := memfs.New(memfs.Options{Mode: 0o777})
+	for name, fs := range map[string]func() vfs.FS{
+		"pathfs":       overPaths,
+		"nanoseconds":  func() vfs.FS { return coarse{memory, 1} },
+		"seconds only": func() vfs.FS { return coarse{memory, time.Second} },
+	} {
+		server := func(key string) *bed {
+			return on(t, nfsd.Config{Key: []byte(key)}, nfsd.Export{FS: fs(), Squash: nfsd.SquashNone})
+		}
+		b := server("key")
+		create := func(b *bed, v nfs3.Verifier) *nfs3.NewRes {
+			return do[nfs3.NewRes](b, root, nfs3.ProcCreate, &nfs3.CreateArgs{Where: at(b.root, name), Mode: nfs3.Exclusive, Verifier: v})
+		}
+		v := nfs3.Verifier{0xff, 2, 3, 4, 5, 6, 7, 8}
+		ok(b, create(b, v))
+		ok(b, create(b, v)) // another call, which no memory of replies has answered
+		b = server("key")
+		ok(b, create(b, v))
+		for i := range v {
+			other := v
+			other[i]++
+			b.want(name+": another verifier", create(b, other), nfs3.ErrExist)
+		}
+		other := server("another key")
+		b.want(name+": made up by another server", create(other, v), nfs3.ErrExist)
+		h := b.lookup(root, b.root, name).Object
+		ok(b, b.write(root, h, 0, "x"))
+		b.want(name+": after it was written", create(b, v), nfs3.ErrExist)
+	}
 }
 
 func TestDevicesAreTheSuperusers(t *testing.T) {

@@ -17,9 +17,10 @@ type Squash uint8
 // Whom an export takes for its anonymous user. Callers without a credential are that in
 // any case.
 const (
-	SquashRoot Squash = iota // the superuser, and the group 0
-	SquashNone               // nobody
-	SquashAll                // everybody
+	SquashRoot   Squash = iota // the superuser, and the group 0
+	SquashNone                 // nobody
+	SquashAll                  // everybody
+	SquashOthers               // everybody but Export.User, and the group 0
 )
 
 func (s Squash) String() string {
@@ -28,6 +29,8 @@ func (s Squash) String() string {
 		return "none"
 	case SquashAll:
 		return "all"
+	case SquashOthers:
+		return "others"
 	case SquashRoot:
 	}
 	return "root"
@@ -37,22 +40,34 @@ func (s Squash) String() string {
 type cred struct {
 	uid, gid uint32
 	groups   []uint32 // of the call, or a copy
+
+	// Who is somebody else than the caller: these make no privileged programs.
+	squashed, squashedGroup bool
 }
 
-// cred returns whom the export takes a caller for.
-func (x *export) cred(sys *oncrpc.Sys) cred {
-	if sys == nil || x.Squash == SquashAll {
-		return cred{uid: x.AnonUID, gid: x.AnonGID}
+// cred returns whom the export takes a caller for. It returns nfs3.ErrAcces if it takes no
+// such calls of the caller's connection.
+func (x *export) cred(c *call) (cred, error) {
+	sys, err := x.claim(c)
+	if err != nil {
+		return cred{}, err
+	}
+	return x.squash(sys), nil
+}
+
+func (x *export) squash(sys *oncrpc.Sys) cred {
+	if sys == nil || x.Squash == SquashAll || x.Squash == SquashOthers && sys.UID != x.User {
+		return cred{uid: x.AnonUID, gid: x.AnonGID, squashed: true, squashedGroup: true}
 	}
 	c := cred{uid: sys.UID, gid: sys.GID, groups: sys.Groups}
 	if x.Squash == SquashNone {
 		return c
 	}
-	if c.uid == 0 {
-		c.uid = x.AnonUID
+	if c.uid == 0 && x.Squash != SquashOthers {
+		c.uid, c.squashed = x.AnonUID, true
 	}
 	if c.gid == 0 {
-		c.gid = x.AnonGID
+		c.gid, c.squashedGroup = x.AnonGID, true
 	}
 	if slices.Contains(c.groups, 0) {
 		c.groups = slices.Clone(c.groups)
@@ -79,13 +94,31 @@ const (
 
 func (c *cred) root() bool { return c.uid == 0 }
 
+// grant returns a mode that the caller may give a file: without the bits that would let
+// others act as somebody who the caller is not. It keeps those that a directory has.
+func (c *cred) grant(mode uint32, dir *vfs.Attr) uint32 {
+	lost := uint32(0)
+	if c.squashed {
+		lost |= modeSetUID | modeSetGID
+	}
+	if c.squashedGroup {
+		lost |= modeSetGID
+	}
+	if dir != nil && dir.Type == vfs.Directory {
+		lost &^= dir.Mode
+	}
+	return mode &^ lost
+}
+
 // in reports whether the caller is in a group.
 func (c *cred) in(gid uint32) bool { return c.gid == gid || slices.Contains(c.groups, gid) }
 
 // owns reports whether the caller may do what the owner of a file may.
 func (c *cred) owns(a *vfs.Attr) bool { return c.root() || c.uid == a.UID }
 
-// may reports whether the mode of a file allows the caller all that want has.
+// may reports whether the mode of a file allows the caller all that want has. Where there is
+// an access control list, the mode's bits for the group are the most that anybody in the
+// list may do, and not what the group may. So nobody but the owner may do anything then.
 func (c *cred) may(a *vfs.Attr, want uint32) bool {
 	mode := a.Mode
 	switch {
@@ -93,6 +126,8 @@ func (c *cred) may(a *vfs.Attr, want uint32) bool {
 		return want&modeExec == 0 || a.Type == vfs.Directory || mode&0o111 != 0
 	case c.uid == a.UID:
 		mode >>= 6
+	case a.ACL:
+		return false
 	case c.in(a.GID):
 		mode >>= 3
 	}

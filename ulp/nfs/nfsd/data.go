@@ -17,11 +17,16 @@ func (s *Server) read(ctx context.Context, c *call, a *nfs3.ReadArgs, r *nfs3.Re
 	if err != nil {
 		return err
 	}
+	ctx = o.as(ctx)
 	if err := o.mayRead(); err != nil {
 		r.Attr = o.present(&o.attr)
 		return err
 	}
 	if a.Offset >= o.attr.Size { // also where no filesystem can have anything
+		if err := o.granted(ctx, vfs.AccessRead|vfs.AccessExec); err != nil {
+			r.Attr = o.present(&o.attr)
+			return err
+		}
 		r.Attr, r.EOF = o.present(&o.attr), true
 		return nil
 	}
@@ -51,7 +56,7 @@ func (o *object) mayRead() error {
 	if err := o.regular(); err != nil {
 		return err
 	}
-	if !o.cred.mayRead(&o.attr) {
+	if !o.x.features.Callers && !o.cred.mayRead(&o.attr) {
 		return nfs3.ErrAcces
 	}
 	return nil
@@ -68,13 +73,14 @@ func (s *Server) write(ctx context.Context, c *call, a *nfs3.WriteArgs, r *nfs3.
 		change.end()
 		return err
 	}
+	verifier := s.writeVerifier(o.x)
 	n, err := o.write(ctx, a)
 	after := o.post(ctx)
 	r.Wcc = o.wcc(after, change.end())
 	if err != nil {
 		return err
 	}
-	r.Count, r.Verifier = uint32(n), s.writeVerifier()
+	r.Count, r.Verifier = uint32(n), verifier
 	if a.Stable != nfs3.Unstable {
 		r.Committed = nfs3.FileSync
 	}
@@ -87,8 +93,9 @@ func (o *object) write(ctx context.Context, a *nfs3.WriteArgs) (int, error) {
 		return 0, err
 	}
 	data := a.Data[:min(len(a.Data), int(o.s.writeMax))]
+	ctx = o.as(ctx)
 	if len(data) == 0 { // changes no time either
-		return 0, nil
+		return 0, o.granted(ctx, vfs.AccessWrite)
 	}
 	if a.Offset > 1<<63-1 {
 		return 0, nfs3.ErrFBig
@@ -96,12 +103,15 @@ func (o *object) write(ctx context.Context, a *nfs3.WriteArgs) (int, error) {
 	if err := o.fits(a.Offset + uint64(len(data))); err != nil {
 		return 0, err
 	}
-	if mode := unprivileged(o.attr.Mode); mode != o.attr.Mode && !o.cred.root() && o.x.features.SetMode {
-		if _, err := o.x.FS.SetAttr(ctx, o.h, vfs.SetAttr{Mode: &mode}); err != nil {
+	if mode := unprivileged(o.attr.Mode); mode != o.attr.Mode && !o.cred.root() && o.x.features.SetMode && !o.x.features.Callers {
+		if err := o.setAttrs(ctx, vfs.SetAttr{Mode: &mode}); err != nil {
 			return 0, err
 		}
 	}
-	return len(data), o.x.FS.Write(ctx, o.h, data, a.Offset, a.Stable != nfs3.Unstable)
+	if a.Stable == nfs3.Unstable {
+		return len(data), o.noteLoss(o.x.FS.Write(ctx, o.h, data, a.Offset, false))
+	}
+	return len(data), o.sync(func() error { return o.x.FS.Write(ctx, o.h, data, a.Offset, true) })
 }
 
 func (o *object) mayChange() error {
@@ -111,14 +121,13 @@ func (o *object) mayChange() error {
 	if err := o.changeable(); err != nil {
 		return err
 	}
-	if !o.cred.mayWrite(&o.attr) {
+	if !o.x.features.Callers && !o.cred.mayWrite(&o.attr) {
 		return nfs3.ErrAcces
 	}
 	return nil
 }
 
-// commit is COMMIT (§3.3.21). If it fails, data that was to be there may be lost, and all
-// clients have to be told.
+// commit is COMMIT (§3.3.21).
 func (s *Server) commit(ctx context.Context, c *call, a *nfs3.CommitArgs, r *nfs3.CommitRes) error {
 	o, err := s.named(c, &a.File)
 	if err != nil {
@@ -130,12 +139,20 @@ func (s *Server) commit(ctx context.Context, c *call, a *nfs3.CommitArgs, r *nfs
 		return err
 	}
 	if err = o.mayChange(); err == nil {
-		if err = o.x.FS.Commit(ctx, o.h, a.Offset, uint64(a.Count)); err != nil {
-			s.forget()
-		}
+		err = o.granted(ctx, vfs.AccessWrite) // first, so that a refusal does not look like a loss
 	}
+	if err == nil {
+		err = o.sync(func() error {
+			err := o.x.FS.Commit(o.as(ctx), o.h, a.Offset, uint64(a.Count))
+			if err != nil { // nobody can say what of the data is there
+				s.forget()
+			}
+			return err
+		})
+	}
+	o.syncsDone()
 	after := o.post(ctx)
 	r.Wcc = o.wcc(after, change.end())
-	r.Verifier = s.writeVerifier()
+	r.Verifier = s.writeVerifier(o.x)
 	return err
 }

@@ -15,11 +15,13 @@
 // POSIX has it, with what RFC 1813 §4.4 asks for besides: the owner of a file may read
 // and write it whatever its mode says, because it was open when the mode changed.
 //
-// File handles name the export and the file, and outlive the server if the filesystem's
-// do. Nothing that a client sends reaches a file outside of an export; no symbolic link
-// is ever followed. With Config.Key nobody can make up a handle of a file in a directory
-// that they can't search; without, that is as hard as it is to guess the filesystem's
-// handles.
+// A directory of the machine is served by a process of root's with the rights of the caller
+// (vfs.Features.Callers): then the kernel checks them, with access control lists.
+//
+// File handles name the export and the file. Nothing that a client sends reaches a file
+// outside of an export; no symbolic link is ever followed. Handles are signed, so that
+// nobody can make up that of a file in a directory that they can't search. They outlive the
+// server only if the next one has the same Config.Key.
 //
 // The server keeps nothing of its clients but the list of mounts, which is for people. It
 // has nothing to stop: the transports do that.

@@ -32,8 +32,17 @@ type Export struct {
 
 	Squash Squash
 
+	// User is whom SquashOthers takes for who it is.
+	User uint32
+
 	// AnonUID and AnonGID are the anonymous user; 0 stands for Nobody.
 	AnonUID, AnonGID uint32
+
+	// Insecure takes calls of all connections, and believes each who it says it is of.
+	// Without it, calls are taken from ports below 1024, which only the superuser of a
+	// host can use; and of processes of this host, if Config.Identify finds out their
+	// user, calls of that user. See Server.Admit.
+	Insecure bool
 }
 
 // An export is one that was added.
@@ -41,6 +50,7 @@ type export struct {
 	Export
 	number   uint32
 	features vfs.Features
+	losses   vfs.LossCounter // nil: FS is none
 }
 
 // exports are all of them, by what they are found by. It is not changed.
@@ -67,8 +77,12 @@ func (s *Server) AddExport(e Export) error {
 	if e.AnonGID == 0 {
 		e.AnonGID = Nobody
 	}
+	if e.Squash == SquashOthers && e.AnonUID == e.User {
+		e.AnonUID-- // the others are not the user
+	}
 	e.Allowed = slices.Clone(e.Allowed)
 	x := &export{Export: e, number: exportNumber(e.Path), features: e.FS.Features()}
+	x.losses, _ = e.FS.(vfs.LossCounter)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.exports.Load()
@@ -95,6 +109,7 @@ func (s *Server) RemoveExport(p string) bool {
 	delete(next.paths, p)
 	delete(next.numbers, x.number)
 	s.exports.Store(next)
+	s.forget() // what has the path next may know nothing of what this one lost
 	return true
 }
 
@@ -109,8 +124,9 @@ func (x *export) allows(a netip.Addr) bool {
 func (x *export) readOnly() bool { return x.ReadOnly || x.features.ReadOnly }
 
 // addrOf returns the address of a client, or one that is in no prefix.
-func addrOf(a net.Addr) netip.Addr {
-	var ap netip.AddrPort
+func addrOf(a net.Addr) netip.Addr { return addrPortOf(a).Addr().Unmap().WithZone("") }
+
+func addrPortOf(a net.Addr) (ap netip.AddrPort) {
 	switch t := a.(type) {
 	case nil:
 	case interface{ AddrPort() netip.AddrPort }: // *net.TCPAddr, without making a string
@@ -118,5 +134,5 @@ func addrOf(a net.Addr) netip.Addr {
 	default:
 		ap, _ = netip.ParseAddrPort(a.String())
 	}
-	return ap.Addr().Unmap().WithZone("")
+	return ap
 }

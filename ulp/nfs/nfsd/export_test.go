@@ -102,7 +102,7 @@ func everyProcedure(b *bed, h nfs3.Handle) map[nfs3.Proc]nfs3.Status {
 }
 
 func TestHandlesThatAreMadeUpAreRefused(t *testing.T) {
-	for name, key := range map[string][]byte{"without a key": nil, "with a key": []byte("secret")} {
+	for name, key := range map[string][]byte{"without a key": {}, "with a key": []byte("secret")} {
 		t.Run(name, func(t *testing.T) {
 			b := on(t, nfsd.Config{Key: key}, nfsd.Export{Squash: nfsd.SquashNone})
 			file := b.create(alice, b.root, "file", 0o644)
@@ -158,6 +158,9 @@ func TestHandlesOutliveTheServer(t *testing.T) {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 	other := on(t, nfsd.Config{Key: []byte("two")}, nfsd.Export{FS: fs})
+	// A server without a key has one of its own, which nobody can know.
+	one, two := on(t, nfsd.Config{Key: []byte{}}, nfsd.Export{FS: fs}), on(t, nfsd.Config{Key: []byte{}}, nfsd.Export{FS: fs})
+	b.want("without a key", do[nfs3.GetAttrRes](two, alice, nfs3.ProcGetAttr, &nfs3.HandleArgs{Handle: one.root}), nfs3.ErrBadHandle)
 	b.want("with another key", do[nfs3.GetAttrRes](other, alice, nfs3.ProcGetAttr, &nfs3.HandleArgs{Handle: h}), nfs3.ErrBadHandle)
 }
 

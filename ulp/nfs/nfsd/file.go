@@ -27,10 +27,17 @@ func (s *Server) lookup(ctx context.Context, c *call, a *nfs3.NameArgs, r *nfs3.
 	if err := dir.directory(modeExec); err != nil {
 		return err
 	}
+	ctx = dir.as(ctx)
 	if err := dir.name(a.Name); err != nil {
 		return err
 	}
 	if a.Name == "." {
+		switch has, err := dir.access(ctx); {
+		case err != nil:
+			return err
+		case has&vfs.AccessExec == 0:
+			return nfs3.ErrAcces
+		}
 		r.Object, r.Attr = a.Dir, r.Dir
 		return nil
 	}
@@ -51,8 +58,12 @@ func (s *Server) access(ctx context.Context, c *call, a *nfs3.AccessArgs, r *nfs
 		return err
 	}
 	r.Attr = o.present(&o.attr)
+	has, err := o.access(ctx)
+	if err != nil {
+		return err
+	}
 	var may uint32
-	if o.cred.may(&o.attr, modeRead) {
+	if has&vfs.AccessRead != 0 {
 		may |= nfs3.AccessRead
 	}
 	writes := uint32(nfs3.AccessModify | nfs3.AccessExtend)
@@ -61,14 +72,27 @@ func (s *Server) access(ctx context.Context, c *call, a *nfs3.AccessArgs, r *nfs
 		writes |= nfs3.AccessDelete
 		search = nfs3.AccessLookup
 	}
-	if !o.x.readOnly() && o.cred.may(&o.attr, modeWrite) {
+	if !o.x.readOnly() && has&vfs.AccessWrite != 0 {
 		may |= writes
 	}
-	if o.cred.may(&o.attr, modeExec) {
+	if has&vfs.AccessExec != 0 {
 		may |= search
 	}
 	r.Access = may & a.Access
 	return nil
+}
+
+// access returns what the caller may do, but for what only owners may.
+func (o *object) access(ctx context.Context) (has vfs.Access, err error) {
+	if fs, ok := o.x.FS.(vfs.Checker); ok && o.x.features.Callers {
+		return fs.Access(o.as(ctx), o.h, vfs.AccessRead|vfs.AccessWrite|vfs.AccessExec)
+	}
+	for bit := vfs.AccessExec; bit <= vfs.AccessRead; bit <<= 1 {
+		if o.cred.may(&o.attr, uint32(bit)) {
+			has |= bit
+		}
+	}
+	return has, nil
 }
 
 // readLink is READLINK (§3.3.5).
@@ -119,8 +143,7 @@ func (o *object) set(ctx context.Context, a *nfs3.SetAttr) error {
 	if set == (vfs.SetAttr{}) {
 		return nil
 	}
-	_, err = o.x.FS.SetAttr(ctx, o.h, set)
-	return err
+	return o.setAttrs(o.as(ctx), set)
 }
 
 // settable returns what is to be set, if the caller may set it: the owner the mode, the
@@ -134,7 +157,7 @@ func (o *object) settable(a *nfs3.SetAttr) (set vfs.SetAttr, err error) {
 			return set, nfs3.ErrIsDir
 		case o.attr.Type != vfs.Regular:
 			return set, nfs3.ErrInval
-		case !o.cred.mayWrite(&o.attr):
+		case !o.x.features.Callers && !o.cred.mayWrite(&o.attr):
 			return set, nfs3.ErrAcces
 		}
 		if err := o.fits(*a.Size); err != nil {
@@ -158,8 +181,12 @@ func (o *object) settable(a *nfs3.SetAttr) (set vfs.SetAttr, err error) {
 		if mode = *a.Mode & modeAll; !o.cred.root() && !o.cred.in(gid) {
 			mode &^= modeSetGID
 		}
+		mode = o.cred.grant(mode, &o.attr)
 	}
-	if o.attr.Type != vfs.Directory && (owner || a.Size != nil && a.Mode == nil && !o.cred.root()) {
+	// A filesystem that knows callers does that by itself: not all who may write a file may
+	// set its mode.
+	strip := owner || a.Size != nil && a.Mode == nil && !o.cred.root() && !o.x.features.Callers
+	if o.attr.Type != vfs.Directory && strip {
 		mode = unprivileged(mode)
 	}
 	switch {
@@ -169,10 +196,11 @@ func (o *object) settable(a *nfs3.SetAttr) (set vfs.SetAttr, err error) {
 		return set, nfs3.ErrNotSupp
 	}
 	now := o.s.now()
-	if set.Atime, err = o.time(a.Atime, now); err != nil {
+	if set.Atime, err = o.time(a.Atime, &now); err != nil {
 		return set, err
 	}
-	set.Mtime, err = o.time(a.Mtime, now)
+	set.Mtime, err = o.time(a.Mtime, &now)
+	set.Now = (set.Atime == nil || set.Atime == &now) && (set.Mtime == nil || set.Mtime == &now) && (set.Atime != nil || set.Mtime != nil)
 	return set, err
 }
 
@@ -195,18 +223,18 @@ func (o *object) newOwner(a *nfs3.SetAttr, set *vfs.SetAttr) (bool, error) {
 }
 
 // time returns to what a time is to be set, if the caller may set it to that.
-func (o *object) time(t nfs3.SetTime, now time.Time) (*time.Time, error) {
+func (o *object) time(t nfs3.SetTime, now *time.Time) (*time.Time, error) {
 	switch {
 	case t.How == nfs3.DontChange:
 		return nil, nil
 	case t.How == nfs3.SetToServerTime:
 		switch {
-		case !o.cred.mayWrite(&o.attr):
+		case !o.x.features.Callers && !o.cred.mayWrite(&o.attr):
 			return nil, nfs3.ErrAcces
 		case !o.x.features.SetTime: // clients ask for it when they cut files, whose time changes in any case
 			return nil, nil
 		}
-		return &now, nil
+		return now, nil
 	case !o.cred.owns(&o.attr):
 		return nil, nfs3.ErrPerm
 	case !o.x.features.SetTime:

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"hash/fnv"
 
 	"urnic/ulp/nfs/nfs3"
@@ -14,7 +15,7 @@ import (
 //
 //	0      handleVersion
 //	1..4   the export's number
-//	5..12  check octets
+//	5..12  check octets: an HMAC of the rest, with the server's key
 //	13..   the filesystem's handle, 1 to vfs.MaxHandle
 const (
 	handleVersion = 1
@@ -29,23 +30,20 @@ func exportNumber(path string) uint32 {
 	return h.Sum32()
 }
 
+// A mac makes the check bytes of one handle at a time.
+type mac struct {
+	hash hash.Hash
+	sum  [sha256.Size]byte
+}
+
 // check returns the check octets of a handle, for which all else is in p.
 func (s *Server) check(p []byte) (c [8]byte) {
-	if len(s.key) > 0 {
-		m := hmac.New(sha256.New, s.key)
-		m.Write(p[:5])
-		m.Write(p[handleHead:])
-		var sum [sha256.Size]byte
-		copy(c[:], m.Sum(sum[:0]))
-		return c
-	}
-	sum := uint64(14695981039346656037) // FNV-1a, without what hash/fnv allocates
-	for i, b := range p {
-		if i < 5 || i >= handleHead {
-			sum = (sum ^ uint64(b)) * 1099511628211
-		}
-	}
-	binary.BigEndian.PutUint64(c[:], sum)
+	m, _ := s.macs.Get().(*mac)
+	m.hash.Reset()
+	_, _ = m.hash.Write(p[:5])
+	_, _ = m.hash.Write(p[handleHead:])
+	copy(c[:], m.hash.Sum(m.sum[:0]))
+	s.macs.Put(m)
 	return c
 }
 

@@ -56,7 +56,7 @@ func TestLongReadsBorrow(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		l := &lender{FS: memfs.New(memfs.Options{Mode: 0o777})}
 		t.Cleanup(func() { _ = l.Close() })
-		b := on(t, nfsd.Config{}, nfsd.Export{FS: l, Squash: nfsd.SquashNone})
+		b := on(t, nfsd.Config{}, nfsd.Export{FS: l, Squash: nfsd.SquashNone, Insecure: true})
 		if tcp {
 			b.overTCP()
 		}

@@ -85,7 +85,11 @@ func (s *Server) mount(ctx context.Context, c *call, p string) (nfs3.Handle, err
 	if !x.allows(c.remote) {
 		return nfs3.Handle{}, nfs3.ErrAcces
 	}
-	o := object{s: s, x: x, cred: x.cred(c.sys), h: x.FS.Root()}
+	cred, err := x.cred(c)
+	if err != nil {
+		return nfs3.Handle{}, err
+	}
+	o := object{s: s, x: x, cred: cred, h: x.FS.Root()}
 	if err := o.load(ctx); err != nil {
 		return nfs3.Handle{}, err
 	}
@@ -103,7 +107,7 @@ func (s *Server) mount(ctx context.Context, c *call, p string) (nfs3.Handle, err
 			return nfs3.Handle{}, err
 		}
 		var err error
-		if o.h, o.attr, err = x.FS.Lookup(ctx, o.h, name); err != nil {
+		if o.h, o.attr, err = x.FS.Lookup(o.as(ctx), o.h, name); err != nil {
 			return nfs3.Handle{}, err
 		}
 	}

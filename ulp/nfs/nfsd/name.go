@@ -31,10 +31,11 @@ func (s *Server) unname(ctx context.Context, c *call, a *nfs3.NameArgs, r *nfs3.
 	if err := dir.entry(a.Name, dots); err != nil {
 		return err
 	}
+	ctx = dir.as(ctx)
 	if err := dir.unstuck(ctx, a.Name); err != nil {
 		return err
 	}
-	return do(dir.x.FS, ctx, dir.h, a.Name)
+	return dir.noteLoss(do(dir.x.FS, ctx, dir.h, a.Name))
 }
 
 // unstuck returns ErrPerm if the directory is sticky and the file not the caller's.
@@ -69,6 +70,7 @@ func (s *Server) rename(ctx context.Context, c *call, a *nfs3.RenameArgs, r *nfs
 	if err := to.entry(a.To.Name, nfs3.ErrInval); err != nil {
 		return err
 	}
+	ctx = from.as(ctx)
 	_, attr, err := from.x.FS.Lookup(ctx, from.h, a.From.Name)
 	if err != nil {
 		return err
@@ -76,13 +78,13 @@ func (s *Server) rename(ctx context.Context, c *call, a *nfs3.RenameArgs, r *nfs
 	if from.cred.sticks(&from.attr, &attr) {
 		return nfs3.ErrPerm
 	}
-	if attr.Type == vfs.Directory && from.h != to.h && !from.cred.may(&attr, modeWrite) { // its ".." changes
+	if attr.Type == vfs.Directory && from.h != to.h && !from.x.features.Callers && !from.cred.may(&attr, modeWrite) { // its ".." changes
 		return nfs3.ErrAcces
 	}
 	if err := to.unstuck(ctx, a.To.Name); err != nil && status(err) != nfs3.ErrNoEnt {
 		return err
 	}
-	return from.x.FS.Rename(ctx, from.h, a.From.Name, to.h, a.To.Name)
+	return from.noteLoss(from.x.FS.Rename(ctx, from.h, a.From.Name, to.h, a.To.Name))
 }
 
 // link is LINK (§3.3.15).
@@ -109,10 +111,21 @@ func (s *Server) link(ctx context.Context, c *call, a *nfs3.LinkArgs, r *nfs3.Li
 	if err := dir.entry(a.Link.Name, nfs3.ErrExist); err != nil {
 		return err
 	}
-	attr, err := dir.x.FS.Link(ctx, file.h, dir.h, a.Link.Name)
+	if !dir.x.features.Callers && !linkable(&file) {
+		return nfs3.ErrPerm
+	}
+	attr, err := dir.x.FS.Link(dir.as(ctx), file.h, dir.h, a.Link.Name)
 	if err != nil {
-		return err
+		return dir.noteLoss(err)
 	}
 	r.Attr = file.present(&attr)
 	return nil
+}
+
+// linkable reports whether the caller may give a file one more name: its owner may, and
+// others who may read and write it, unless it runs with the rights of its owner. That is what
+// Linux has as fs.protected_hardlinks.
+func linkable(file *object) bool {
+	return file.cred.owns(&file.attr) ||
+		file.attr.Type == vfs.Regular && unprivileged(file.attr.Mode) == file.attr.Mode && file.cred.may(&file.attr, modeRead|modeWrite)
 }

@@ -95,6 +95,7 @@ func TestRename(t *testing.T) {
 	one, two := b.mkdir(alice, b.root, "one", 0o755), b.mkdir(alice, b.root, "two", 0o755)
 	bobs := b.mkdir(bob, b.root, "bob's", 0o777)
 	file := b.create(alice, one, "file", 0o600)
+	b.create(bob, bobs, "his", 0o600)
 	rename := func(who *user, from, to nfs3.NameArgs) *nfs3.RenameRes {
 		return do[nfs3.RenameRes](b, who, nfs3.ProcRename, &nfs3.RenameArgs{From: from, To: to})
 	}
@@ -106,7 +107,7 @@ func TestRename(t *testing.T) {
 	}{
 		{"what is not there", alice, at(one, "x"), at(two, "y"), nfs3.ErrNoEnt},
 		{"from somebody's directory", bob, at(one, "file"), at(bobs, "y"), nfs3.ErrAcces},
-		{"to somebody's directory", bob, at(bobs, "file"), at(one, "y"), nfs3.ErrAcces},
+		{"to somebody's directory", bob, at(bobs, "his"), at(one, "y"), nfs3.ErrAcces},
 		{"from a file", alice, at(file, "x"), at(two, "y"), nfs3.ErrNotDir},
 		{"to a file", alice, at(one, "file"), at(file, "y"), nfs3.ErrNotDir},
 		{"from .", alice, at(one, "."), at(two, "y"), nfs3.ErrInval},

@@ -14,6 +14,7 @@ import (
 type call struct {
 	sys      *oncrpc.Sys // nil for anonymous callers
 	remote   netip.Addr
+	peer     *peer
 	exchange *oncrpc.Exchange
 }
 
@@ -35,7 +36,11 @@ func (s *Server) named(c *call, h *nfs3.Handle) (object, error) {
 	if !x.allows(c.remote) {
 		return object{}, nfs3.ErrAcces
 	}
-	return object{s: s, x: x, cred: x.cred(c.sys), h: file}, nil
+	cred, err := x.cred(c)
+	if err != nil {
+		return object{}, err
+	}
+	return object{s: s, x: x, cred: cred, h: file}, nil
 }
 
 // object returns the object that a handle names.
@@ -45,6 +50,34 @@ func (s *Server) object(ctx context.Context, c *call, h *nfs3.Handle) (object, e
 		err = o.load(ctx)
 	}
 	return o, err
+}
+
+// as returns a context in which the filesystem acts for the caller, if it can.
+func (o *object) as(ctx context.Context) context.Context {
+	if !o.x.features.Callers {
+		return ctx
+	}
+	return vfs.WithCaller(ctx, vfs.Caller{UID: o.cred.uid, GID: o.cred.gid, Groups: o.cred.groups})
+}
+
+// may reports whether the caller may do all that want has. A filesystem that knows callers
+// is asked when the call is carried out, and says no itself.
+func (o *object) may(want uint32) bool {
+	return o.x.features.Callers || o.cred.may(&o.attr, want)
+}
+
+// granted returns ErrAcces unless the caller may do one of want with data, or is the owner.
+// It is for calls that do not get to the filesystem, which else would say it.
+func (o *object) granted(ctx context.Context, want vfs.Access) error {
+	fs, ok := o.x.FS.(vfs.Checker)
+	if !ok || !o.x.features.Callers || o.cred.owns(&o.attr) {
+		return nil
+	}
+	got, err := fs.Access(o.as(ctx), o.h, want)
+	if err == nil && got == 0 {
+		err = nfs3.ErrAcces
+	}
+	return err
 }
 
 // load gets the attributes.
@@ -98,7 +131,7 @@ func (o *object) directory(want uint32) error {
 	switch {
 	case o.attr.Type != vfs.Directory:
 		return nfs3.ErrNotDir
-	case !o.cred.may(&o.attr, want):
+	case !o.may(want):
 		return nfs3.ErrAcces
 	}
 	return nil

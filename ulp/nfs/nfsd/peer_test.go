@@ -1,6 +1,7 @@
 package nfsd_test
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/netip"
@@ -32,9 +33,13 @@ type bed struct {
 	root   nfs3.Handle
 }
 
-// bare makes a bed without exports.
+// bare makes a bed without exports. Servers of which a test does not say the key have the
+// same; one that is empty stands for none.
 func bare(t testing.TB, cfg nfsd.Config) *bed {
 	t.Helper()
+	if cfg.Key == nil {
+		cfg.Key = []byte("of the tests")
+	}
 	s, err := nfsd.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +60,7 @@ func on(t testing.TB, cfg nfsd.Config, e nfsd.Export) *bed {
 	t.Helper()
 	b := bare(t, cfg)
 	if e.FS == nil {
-		e.FS = memfs.New(memfs.Options{Mode: 0o777})
+		e.FS = empty(t)
 		t.Cleanup(func() { _ = e.FS.Close() })
 	}
 	if e.Path == "" {
@@ -69,6 +74,9 @@ func on(t testing.TB, cfg nfsd.Config, e nfsd.Export) *bed {
 	return b
 }
 
+// empty returns an empty tree that everybody may write. Tests replace it.
+var empty = func(testing.TB) vfs.FS { return memfs.New(memfs.Options{Mode: 0o777}) }
+
 func tree(t testing.TB) *bed {
 	t.Helper()
 	return on(t, nfsd.Config{}, nfsd.Export{Squash: nfsd.SquashNone})
@@ -80,6 +88,11 @@ var xid atomic.Uint32
 // from returns a transport of calls that come from an address, with no wire in between.
 func (b *bed) from(addr string) transport {
 	remote := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))
+	return b.over(oncrpc.Exchange{Remote: remote})
+}
+
+// over returns a transport of calls of a connection.
+func (b *bed) over(conn oncrpc.Exchange) transport {
 	return func(ctx context.Context, v *oncrpc.Invocation) error {
 		var call, reply xdr.Encoder
 		head := oncrpc.Call{XID: xid.Add(1), Program: v.Program, Version: v.Version, Procedure: v.Procedure, Cred: v.Cred}
@@ -87,7 +100,8 @@ func (b *bed) from(addr string) transport {
 			return err
 		}
 		v.Args(&call)
-		x := oncrpc.Exchange{Call: &oncrpc.Message{Stream: call.AppendTo(nil)}, Netid: "tcp", Remote: remote}
+		x := conn
+		x.Call, x.Netid = &oncrpc.Message{Stream: call.AppendTo(nil)}, "tcp"
 		defer x.Return()
 		if err := b.rpc.Serve(ctx, &x, &reply); err != nil {
 			return err
@@ -114,7 +128,13 @@ func (b *bed) from(addr string) transport {
 func (b *bed) call(who *user, program, version, proc uint32, args, res nfs3.Codec, most int) error {
 	v := oncrpc.Invocation{
 		Program: program, Version: version, Procedure: proc, ResultsMost: most,
-		Args: args.Encode, Results: res.Decode,
+		Args: args.Encode, Results: func(d *xdr.Decoder) error {
+			err := res.Decode(d)
+			if r, ok := res.(*nfs3.ReadRes); ok {
+				r.Data = bytes.Clone(r.Data) // the reply's memory is another call's when this returns
+			}
+			return err
+		},
 	}
 	if who != nil {
 		cred, err := (&oncrpc.Sys{Machine: "client", UID: who.uid, GID: who.gid, Groups: who.groups}).Auth()

@@ -31,10 +31,17 @@ func (dir *object) list(ctx context.Context, cookie uint64, verifier nfs3.Verifi
 	if err := dir.directory(modeRead); err != nil {
 		return false, err
 	}
+	has, err := dir.access(ctx)
+	if err != nil {
+		return false, err
+	}
+	if has&vfs.AccessRead == 0 {
+		return false, nfs3.ErrAcces
+	}
 	if cookie != 0 && verifier != dir.x.listing() {
 		return false, nfs3.ErrBadCookie
 	}
-	plus = plus && dir.cred.may(&dir.attr, modeExec) // or else names are all there is to see
+	plus = plus && has&vfs.AccessExec != 0 // or else names are all there is to see
 	if cookie == 0 {
 		e := vfs.Entry{Name: ".", FileID: dir.attr.FileID, Cookie: cookieDot}
 		if plus {
@@ -60,7 +67,7 @@ func (dir *object) list(ctx context.Context, cookie uint64, verifier nfs3.Verifi
 	if cookie <= cookieDotDot {
 		cookie = 0
 	}
-	return dir.x.FS.ReadDir(ctx, dir.h, cookie, plus, add)
+	return dir.x.FS.ReadDir(dir.as(ctx), dir.h, cookie, plus, add)
 }
 
 // readDir is READDIR (RFC 1813 §3.3.16).

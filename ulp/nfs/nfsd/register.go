@@ -7,6 +7,9 @@ import (
 	"urnic/ulp/oncrpc"
 )
 
+// callOverhead is how many bytes the longest WRITE has besides the data, and more.
+const callOverhead = 64 << 10
+
 // Register adds the NFS program and the MOUNT program to a server of calls. Callers have
 // a credential of AUTH_SYS, or are anonymous.
 //
@@ -31,7 +34,7 @@ func (s *Server) Programs() []*oncrpc.Program {
 		}
 	}
 	return []*oncrpc.Program{
-		{Number: nfs3.Program, Name: "nfs", Versions: []oncrpc.ProgramVersion{nfs}},
+		{Number: nfs3.Program, Name: "nfs", Versions: []oncrpc.ProgramVersion{nfs}, CallMost: int(s.writeMax) + callOverhead},
 		{Number: nfs3.MountProgram, Name: "mountd", Versions: []oncrpc.ProgramVersion{mount1, mount}},
 	}
 }
@@ -39,6 +42,6 @@ func (s *Server) Programs() []*oncrpc.Program {
 // handler returns the procedure as a server of calls takes it.
 func (do procedure) handler() oncrpc.Handler {
 	return func(ctx context.Context, in *oncrpc.Incoming) error {
-		return do(ctx, call{sys: in.Sys, remote: addrOf(in.Exchange.Remote), exchange: in.Exchange}, in.Args, in.Results)
+		return do(ctx, call{sys: in.Sys, remote: addrOf(in.Exchange.Remote), peer: peerOf(in.Exchange), exchange: in.Exchange}, in.Args, in.Results)
 	}
 }

@@ -2,12 +2,14 @@ package nfsd
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
-	"encoding/binary"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,10 +29,16 @@ type Config struct {
 	// oldest are forgotten.
 	Mounts int
 
-	// Key makes it impossible to make up file handles. For handles to outlive the
-	// server, it has to be the same again; without a key they can be made up by who
-	// knows the filesystem's handles.
+	// Key signs file handles, so that nobody can make one up who does not know it. For
+	// handles to outlive the server, give the next one the same: at least 16 random
+	// bytes that nobody else can read. Without a key the server makes one of its own,
+	// and its handles end with it.
 	Key []byte
+
+	// Identify finds out who has made a connection, which is open; see Server.Admit. An
+	// error says that nobody can know, and nothing is believed then. nil stands for
+	// peers of which only the port is known.
+	Identify func(local, remote net.Addr) (Peer, error)
 
 	// Log gets what goes wrong on the server; nil stands for nowhere.
 	Log *slog.Logger
@@ -48,9 +56,10 @@ const (
 // many goroutines at once.
 type Server struct {
 	readMax, writeMax uint32
-	key               []byte
+	macs              sync.Pool // of *mac
 	log               *slog.Logger
 	now               func() time.Time
+	identify          func(local, remote net.Addr) (Peer, error)
 	verifier          atomic.Uint64 // of unstable writes
 	changes           changes
 	mounts            mounts
@@ -64,7 +73,13 @@ var ErrConfig = errors.New("nfsd: no such server is possible")
 
 // New returns a server without exports. It returns ErrConfig.
 func New(cfg Config) (*Server, error) {
-	s := &Server{key: slices.Clone(cfg.Key), log: cfg.Log, now: cfg.Now}
+	key := slices.Clone(cfg.Key)
+	if len(key) == 0 {
+		key = make([]byte, sha256.Size)
+		_, _ = rand.Read(key) // never fails
+	}
+	s := &Server{log: cfg.Log, now: cfg.Now, identify: cfg.Identify}
+	s.macs.New = func() any { return &mac{hash: hmac.New(sha256.New, key)} }
 	s.changes.seed = maphash.MakeSeed()
 	for _, v := range []struct {
 		name string
@@ -96,19 +111,6 @@ func New(cfg Config) (*Server, error) {
 	s.exports.Store(&exports{paths: map[string]*export{}, numbers: map[uint32]*export{}})
 	s.forget()
 	return s, nil
-}
-
-// forget makes a new write verifier, of which clients learn that what they have not
-// committed may be lost: they write it again (RFC 1813 §3.3.7).
-func (s *Server) forget() {
-	var p [8]byte
-	_, _ = rand.Read(p[:]) // never fails
-	s.verifier.Store(binary.BigEndian.Uint64(p[:]))
-}
-
-func (s *Server) writeVerifier() (v nfs3.Verifier) {
-	binary.BigEndian.PutUint64(v[:], s.verifier.Load())
-	return v
 }
 
 // A procedure decodes arguments, carries itself out, and encodes results. Its error is

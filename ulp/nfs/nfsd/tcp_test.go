@@ -34,7 +34,7 @@ func (b *bed) overTCP() {
 }
 
 func TestServesOverTCP(t *testing.T) {
-	b := on(t, nfsd.Config{}, nfsd.Export{Squash: nfsd.SquashNone})
+	b := on(t, nfsd.Config{}, nfsd.Export{Squash: nfsd.SquashNone, Insecure: true})
 	b.overTCP()
 	dir := b.mkdir(alice, b.mount("/tree"), "dir", 0o755)
 	file := b.create(alice, dir, "file", 0o644)

@@ -41,6 +41,11 @@ type Attr struct {
 	Atime        time.Time
 	Mtime        time.Time
 	Ctime        time.Time // changes with each change of content or attributes
+
+	// ACL says that the file has an access control list, with which the bits of Mode for
+	// group and others do not say who may do what. An FS that sets Features.Callers
+	// need not fill it in.
+	ACL bool
 }
 
 // A SetAttr says what is to change; nil leaves it as it is.
@@ -50,6 +55,10 @@ type SetAttr struct {
 	Size     *uint64 // truncates, or extends with zeros
 	Atime    *time.Time
 	Mtime    *time.Time
+
+	// Now says that the times, where they are given, are the present time: whoever may
+	// write the file may set those, not only its owner.
+	Now bool
 }
 
 // An Entry is what a directory lists.
@@ -80,10 +89,18 @@ type Features struct {
 	SetMode     bool
 	SetOwner    bool // files can be given to any user and group
 	FoldsCase   bool // takes names for the same that differ in case
+
+	// Callers says that the FS itself grants or refuses what the caller of a context
+	// asks for (see WithCaller), and that it is a Checker.
+	Callers bool
 }
 
 // An FS is a tree of files that is named by handles. All of it may be called by many
-// goroutines at once. It checks no permissions: who serves it does.
+// goroutines at once. It checks no permissions, which is the business of who serves it,
+// unless Features.Callers is set. Then it checks those of the caller that a context has,
+// as POSIX says, and fails with ErrAccess or ErrNotOwner. GetAttr, ReadLink and Stat need
+// none. Beyond POSIX, the owner of a file may read and write it whatever its mode says,
+// and who may execute it may read it (RFC 1813 §4.4).
 //
 // Names are single components: not empty, not "." or "..", without '/' and NUL. An FS
 // refuses others with ErrInvalid all the same (see [CheckName]), and those longer than
@@ -120,7 +137,9 @@ type FS interface {
 	// been written.
 	Write(ctx context.Context, h Handle, p []byte, off uint64, sync bool) error
 	// Commit brings what was written to stable storage: n octets from off on, or, if n
-	// is 0, all from off on.
+	// is 0, all from off on. If it fails, or a Write with sync or a SetAttr does, data
+	// that earlier calls have written may be lost. At least one call returns that error;
+	// later ones need not.
 	Commit(ctx context.Context, h Handle, off, n uint64) error
 
 	// Create makes a regular file, and fails with ErrExist if the name is taken. What s
@@ -156,6 +175,14 @@ type FS interface {
 	Stat(ctx context.Context, h Handle) (Stat, error)
 	// Close releases all that the FS holds. Later calls fail with ErrClosed.
 	Close() error
+}
+
+// A LossCounter is an FS that knows when it may have lost data that was written and not
+// committed: because a call failed, or with no call under way. Others are assumed to have
+// lost some whenever a call fails with an error that is not a plain refusal.
+type LossCounter interface {
+	// Losses returns how often that was. A call that returns after a loss counts it.
+	Losses() uint64
 }
 
 // A Lender is an FS that has its data in memory, and can lend it.

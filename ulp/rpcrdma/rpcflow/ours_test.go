@@ -27,7 +27,7 @@ func bench(t *testing.T, device *rnic.Device, cfg rpcrdma.Config) (url string) {
 		t.Fatal(err)
 	}
 	rpc := oncrpc.NewServer(oncrpc.ServerConfig{})
-	if err := errors.Join(program.AddExport(nfsd.Export{Path: "/export", FS: tree, Squash: nfsd.SquashNone}), program.Register(rpc)); err != nil {
+	if err := errors.Join(program.AddExport(nfsd.Export{Path: "/export", FS: tree, Squash: nfsd.SquashNone, Insecure: true}), program.Register(rpc)); err != nil {
 		t.Fatal(err)
 	}
 	responder, err := rpcrdma.NewServer(rpc, cfg)

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 
+	"urnic/internal/selfcopy"
 	"urnic/ulp/nfs/vfs"
 	"urnic/ulp/nfs/vfs/memfs"
 	"urnic/ulp/nfs/vfs/vfstest"
@@ -49,14 +49,9 @@ func TestAsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // all the other tests are that
 	}
-	dir, err := os.MkdirTemp("", "dirfs") //nolint:usetesting // what others can't enter is above t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	const nobody = 65534
-	bin := filepath.Join(dir, "test")
-	if err := errors.Join(copyFile(bin), os.Chmod(dir, 0o755), os.Mkdir(dir+"/tmp", 0o700), os.Chown(dir+"/tmp", nobody, nobody)); err != nil {
+	dir, bin := selfcopy.Dir(t)
+	if err := errors.Join(os.Mkdir(dir+"/tmp", 0o700), os.Chown(dir+"/tmp", nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), bin, "-test.count=1", "-test.skip=LargeDirectory")
@@ -66,21 +61,6 @@ func TestAsUser(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("as a user: %v\n%s", err, out)
 	}
-}
-
-// copyFile copies the test's program to where everybody can run it.
-func copyFile(to string) error {
-	from, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = from.Close() }()
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, from)
-	return errors.Join(err, f.Close())
 }
 
 func TestAgreesWithMemfs(t *testing.T) {

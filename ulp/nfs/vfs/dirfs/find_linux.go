@@ -104,7 +104,7 @@ func (fs *linuxFS) find(ctx context.Context, h vfs.Handle, ino uint64) (*node, e
 		fs.mu.Lock()
 		fs.forget(n)
 		fs.walk.complete = false // what is not known may exist
-		fs.mu.Unlock()
+		fs.unlock()
 	}
 	return nil, vfs.ErrTryLater
 }
@@ -295,6 +295,10 @@ func (fs *linuxFS) walkAll(ctx context.Context) error {
 		_ = eachDirent(fd, buf, func(e *dirent) bool {
 			at := place{dir, string(e.name)}
 			isDir := e.isDir(fd)
+			var f found
+			if fs.layered && fs.statAt(&f, fd, at.name) == nil {
+				e.ino = f.st.Ino
+			}
 			if n := fs.seen(at, e.ino, isDir); isDir {
 				left = append(left, step{n, at})
 			}
@@ -313,7 +317,7 @@ func (fs *linuxFS) enterStep(ctx context.Context, s step) (*node, *desc, error) 
 	if errors.Is(err, errLost) && s.dir != fs.root {
 		fs.mu.Lock()
 		fs.forget(s.dir)
-		fs.mu.Unlock()
+		fs.unlock()
 		s.dir = fs.seen(s.at, s.dir.ino, true)
 		d, err = fs.try(ctx, s.dir, anyDesc, 0)
 	}
@@ -337,7 +341,7 @@ func (fs *linuxFS) leave(dir *node) {
 // remembered.
 func (fs *linuxFS) seen(at place, ino uint64, isDir bool) *node {
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
+	defer fs.unlock()
 	if fs.walk.wanted[ino] {
 		fs.walk.found[ino] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,26 +19,38 @@ const MaxName = 255
 
 // linuxFS is a directory, by openat2 or what stands in for it.
 type linuxFS struct {
-	opt    Options
-	dev    uint64 // of the root; other devices are not entered
-	tag    uint64 // tells this tree's handles from those of others
-	root   *node
-	byFH   bool // open_by_handle_at is permitted
-	procFD bool // /proc/self/fd is there
-	openAt opener
+	opt     Options
+	dev     uint64 // of the root; other devices are not entered
+	tag     uint64 // tells this tree's handles from those of others
+	root    *node
+	layered bool // overlayfs: its files may be on several devices
+	byFH    bool // open_by_handle_at is permitted
+	procFD  bool // /proc/self/fd is there
+	openAt  opener
+
+	self    *process // nil: it can't act for callers
+	faccess bool     // faccessat2 is there
 
 	// recheck, pause and sync are the constants and the system calls, but in tests.
 	recheck time.Duration
 	pause   time.Duration
 	sync    func(fd int, data bool) error
 
+	losses atomic.Uint64 // how often data may have been lost
+
 	mu     sync.Mutex
 	closed bool
-	known  map[uint64]*node // by inode number
-	used   lru              // of known
-	open   lru              // of nodes that have descriptors
+	known  map[uint64]*node    // by inode number
+	used   lru                 // of known
+	open   lru                 // of nodes that have descriptors
+	grants map[grant]time.Time // until when
 	gone   expired
 	walk   walkState
+
+	dropped  []*desc        // to be closed when mu is given back
+	flushing map[uint64]int // flushes under way, by inode number
+	flushEnd sync.Cond      // of mu: one has ended
+	idle     *time.Timer    // closes what is not used; nil: nothing is open
 }
 
 // New serves a directory. It fails if dir is none.
@@ -53,7 +66,8 @@ func New(dir string, o Options) (vfs.FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirfs: can't open the directory %s: %w", dir, err)
 	}
-	fs := &linuxFS{opt: o, known: make(map[uint64]*node), recheck: recheck, pause: pause, sync: syncFD}
+	fs := &linuxFS{opt: o, known: make(map[uint64]*node), flushing: make(map[uint64]int), grants: make(map[grant]time.Time), recheck: recheck, pause: pause, sync: syncFD}
+	fs.flushEnd.L = &fs.mu
 	fs.used.init(func(n *node) *link { return &n.used })
 	fs.open.init(func(n *node) *link { return &n.open })
 	fs.root = newNode(0)
@@ -82,7 +96,9 @@ func (fs *linuxFS) start() error {
 	fs.root.ino, fs.root.typ = f.st.Ino, vfs.Directory
 	fs.root.handle = fs.handle(&f)
 	fs.known[fs.root.ino] = fs.root
-	if f.fh.Size() > 0 && f.fhType != 0 {
+	var st unix.Statfs_t
+	fs.layered = unix.Fstatfs(fd, &st) == nil && st.Type == unix.OVERLAYFS_SUPER_MAGIC
+	if f.fhType != 0 && f.fh.Size() > 0 { // or else there is no fh
 		if probe, err := unix.OpenByHandleAt(fd, f.fh, unix.O_PATH|unix.O_CLOEXEC); err == nil {
 			fs.byFH = true
 			_ = unix.Close(probe)
@@ -90,6 +106,7 @@ func (fs *linuxFS) start() error {
 	}
 	_, err = unix.Readlink(procPath(fd), make([]byte, 1))
 	fs.procFD = err == nil
+	fs.self, fs.faccess = newProcess(), canAccess(fd)
 	return nil
 }
 
@@ -98,15 +115,18 @@ func procPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 // Close closes all descriptors; those in use when they no longer are.
 func (fs *linuxFS) Close() error {
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
+	defer fs.unlock()
 	if fs.closed {
 		return nil
 	}
 	fs.closed = true
+	if fs.idle != nil {
+		fs.idle.Stop()
+	}
 	for n := fs.open.oldest(); n != nil; n = fs.open.oldest() {
 		fs.closeDescs(n)
 	}
-	fs.root.rd.done()
+	fs.dropped = append(fs.dropped, fs.root.rd)
 	fs.known = nil
 	return nil
 }
@@ -124,7 +144,8 @@ func (fs *linuxFS) Features() vfs.Features {
 		Symlinks:    true,
 		SetTime:     true,
 		SetMode:     true,
-		SetOwner:    unix.Geteuid() == 0,
+		SetOwner:    fs.self != nil, // in a namespace of one user, root can't either
+		Callers:     fs.self != nil,
 	}
 }
 

@@ -75,14 +75,30 @@ func (f *found) generation() uint64 {
 	return sum.Sum64()
 }
 
+// statAt is that of found, for files of this tree. It returns EXDEV for those on another
+// device. The files of overlayfs may be on the devices of its layers, which have the same
+// inode numbers as others: then the device is made part of the number. What opens files has
+// made sure that they are in the same mount.
+func (fs *linuxFS) statAt(f *found, fd int, name string) error {
+	if err := f.statAt(fd, name); err != nil {
+		return err
+	}
+	dev := unix.Mkdev(f.st.Dev_major, f.st.Dev_minor)
+	switch {
+	case dev == fs.dev:
+	case !fs.layered:
+		return unix.EXDEV
+	default:
+		f.st.Ino ^= dev<<40 | 1<<63
+	}
+	return nil
+}
+
 // identify says which file fd is. It returns EXDEV if it is on another device.
 func (fs *linuxFS) identify(fd int) (*found, vfs.Handle, error) {
 	f := new(found)
-	if err := f.statAt(fd, ""); err != nil {
+	if err := fs.statAt(f, fd, ""); err != nil {
 		return nil, "", err
-	}
-	if unix.Mkdev(f.st.Dev_major, f.st.Dev_minor) != fs.dev {
-		return nil, "", unix.EXDEV
 	}
 	f.nameFH(fd)
 	return f, fs.handle(f), nil

@@ -78,6 +78,11 @@ func (fs *linuxFS) ReadDir(ctx context.Context, h vfs.Handle, cookie uint64, plu
 		return false, err
 	}
 	defer d.done()
+	if err := fs.permit(ctx, dir, d, wantList); err != nil {
+		return false, err
+	}
+	// Without the right to search it, names are all there is to see.
+	plus = plus && fs.permit(ctx, dir, d, wantSearch) == nil
 	pos := toPosition(cookie)
 	if pos > math.MaxInt64 {
 		return false, vfs.ErrBadCookie
@@ -96,6 +101,10 @@ func (fs *linuxFS) ReadDir(ctx context.Context, h vfs.Handle, cookie uint64, plu
 	var failed error
 	err = eachDirent(fd, make([]byte, direntBuf), func(e *dirent) bool {
 		item := vfs.Entry{Name: string(e.name), FileID: e.ino, Cookie: toCookie(e.next)}
+		var f found
+		if fs.layered && !plus && fs.statAt(&f, fd, item.Name) == nil {
+			item.FileID = f.st.Ino
+		}
 		if plus {
 			skip, err := fs.describe(dir, fd, &item)
 			if failed = errors.Join(err, ctx.Err()); failed != nil {
@@ -131,7 +140,7 @@ func (fs *linuxFS) describe(dir *node, fd int, item *vfs.Entry) (skip bool, err 
 		return false, nil
 	}
 	fs.learn(dir, item.Name, f, h)
-	a := attrOf(&f.st)
+	a := fs.attrOf(child, f)
 	item.Handle, item.Attr, item.FileID = h, &a, a.FileID
 	return false, nil
 }

@@ -3,7 +3,6 @@ package dirfs
 import (
 	"context"
 	"errors"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,6 +15,9 @@ func (fs *linuxFS) Lookup(ctx context.Context, h vfs.Handle, name string) (vfs.H
 		return "", vfs.Attr{}, err
 	}
 	defer d.done()
+	if err := fs.permit(ctx, dir, d, wantSearch); err != nil {
+		return "", vfs.Attr{}, err
+	}
 	if name == ".." {
 		return fs.up(ctx, dir)
 	}
@@ -37,7 +39,7 @@ func (fs *linuxFS) meet(dir *node, name string, fd int) (vfs.Handle, vfs.Attr, e
 		return "", vfs.Attr{}, fail(err)
 	}
 	fs.learn(dir, name, f, h)
-	return h, attrOf(&f.st), nil
+	return h, fs.attrOf(fd, f), nil
 }
 
 // up returns what holds a directory. It was found in the tree a moment ago, so where it is
@@ -62,7 +64,7 @@ func (fs *linuxFS) up(ctx context.Context, dir *node) (vfs.Handle, vfs.Attr, err
 	if err != nil {
 		return "", vfs.Attr{}, fail(err)
 	}
-	return h, attrOf(&f.st), nil
+	return h, fs.attrOf(d.fd, f), nil
 }
 
 // syncDir makes changes of names in directories stable. One that may not be read can't be
@@ -72,163 +74,12 @@ func (fs *linuxFS) syncDir(dirs ...*desc) error {
 		return nil
 	}
 	for _, d := range dirs {
-		err := fs.sync(d.fd, false)
+		err := fs.syncFD(d.fd, false)
 		if err != nil && !errors.Is(err, unix.EBADF) && !errors.Is(err, unix.EINVAL) {
 			return fail(err)
 		}
 	}
 	return nil
-}
-
-// making opens the directory in which a file is to be made, and checks what can be.
-func (fs *linuxFS) making(ctx context.Context, h vfs.Handle, name string, t vfs.Type, s vfs.SetAttr) (*node, *desc, error) {
-	if err := fs.writable(); err != nil {
-		return nil, nil, err
-	}
-	dir, d, err := fs.directory(ctx, h)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err = vfs.CheckName(name, MaxName); err == nil {
-		err = check(t, s)
-	}
-	if err != nil {
-		d.done()
-		return nil, nil, err
-	}
-	return dir, d, nil
-}
-
-// made gives a file that was just made its attributes. fd is open at it. If that fails, the
-// name is removed again.
-func (fs *linuxFS) made(dir *node, d *desc, name string, fd int, mode uint32, s vfs.SetAttr) (vfs.Handle, vfs.Attr, error) {
-	f, h, err := fs.identify(fd)
-	if err == nil {
-		if s.Mode == nil {
-			s.Mode = &mode
-		}
-		if f.st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			s.Mode = nil
-		}
-		err = fs.apply(fd, attrOf(&f.st), s)
-	}
-	if err == nil && f.st.Mode&unix.S_IFMT == unix.S_IFREG && !fs.opt.Async {
-		err = fs.sync(fd, false)
-	}
-	if err == nil {
-		err = f.statAt(fd, "")
-	}
-	if err == nil {
-		err = fs.syncDir(d)
-	}
-	if err != nil {
-		flags := 0
-		if f != nil && f.st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			flags = unix.AT_REMOVEDIR
-		}
-		_ = unix.Unlinkat(d.fd, name, flags)
-		return "", vfs.Attr{}, fail(err)
-	}
-	fs.learn(dir, name, f, h)
-	return h, attrOf(&f.st), nil
-}
-
-func (fs *linuxFS) Create(ctx context.Context, h vfs.Handle, name string, s vfs.SetAttr) (vfs.Handle, vfs.Attr, error) {
-	dir, d, err := fs.making(ctx, h, name, vfs.Regular, s)
-	if err != nil {
-		return "", vfs.Attr{}, err
-	}
-	defer d.done()
-	fd, err := fs.openFD(d.fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o600)
-	if err != nil {
-		return "", vfs.Attr{}, taken(err)
-	}
-	w := newDesc(fd)
-	w.both = true
-	defer w.done()
-	g, a, err := fs.made(dir, d, name, fd, 0o644, s)
-	if err == nil {
-		fs.keepNew(g, a, w)
-	}
-	return g, a, err
-}
-
-// keepNew keeps the descriptor of a new file: it is written next, most likely, and by its
-// maker whatever its mode says.
-func (fs *linuxFS) keepNew(h vfs.Handle, a vfs.Attr, d *desc) {
-	fs.mu.Lock()
-	n := fs.known[a.FileID]
-	same := n != nil && n.handle == h
-	if same {
-		n.checked = time.Now()
-	}
-	fs.mu.Unlock()
-	if same {
-		fs.keep(n, d, writeDesc)
-	}
-}
-
-// taken says that a name is taken also where the system says what has it.
-func taken(err error) error {
-	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) {
-		return vfs.ErrExist
-	}
-	return fail(err)
-}
-
-func (fs *linuxFS) Mkdir(ctx context.Context, h vfs.Handle, name string, s vfs.SetAttr) (vfs.Handle, vfs.Attr, error) {
-	return fs.mk(ctx, h, name, vfs.Directory, 0o755, s, func(dir int) error { return unix.Mkdirat(dir, name, 0o700) })
-}
-
-func (fs *linuxFS) Symlink(ctx context.Context, h vfs.Handle, name, target string, s vfs.SetAttr) (vfs.Handle, vfs.Attr, error) {
-	return fs.mk(ctx, h, name, vfs.Symlink, 0o777, s, func(dir int) error {
-		if target == "" {
-			return vfs.ErrInvalid
-		}
-		return unix.Symlinkat(target, dir, name)
-	})
-}
-
-func (fs *linuxFS) Mknod(ctx context.Context, h vfs.Handle, name string, t vfs.Type, major, minor uint32, s vfs.SetAttr) (vfs.Handle, vfs.Attr, error) {
-	var mode uint32
-	dev := 0
-	switch t {
-	case vfs.BlockDevice, vfs.CharDevice:
-		mode = unix.S_IFBLK
-		if t == vfs.CharDevice {
-			mode = unix.S_IFCHR
-		}
-		// What the system call takes: 12 bits of one, 20 of the other.
-		if major >= 1<<12 || minor >= 1<<20 {
-			return "", vfs.Attr{}, vfs.ErrInvalid
-		}
-		dev = int(uint32(unix.Mkdev(major, minor)))
-	case vfs.Socket:
-		mode = unix.S_IFSOCK
-	case vfs.FIFO:
-		mode = unix.S_IFIFO
-	default:
-		return "", vfs.Attr{}, vfs.ErrInvalid
-	}
-	return fs.mk(ctx, h, name, t, 0o644, s, func(dir int) error { return unix.Mknodat(dir, name, mode|0o600, dev) })
-}
-
-// mk makes anything but a regular file.
-func (fs *linuxFS) mk(ctx context.Context, h vfs.Handle, name string, t vfs.Type, mode uint32, s vfs.SetAttr, do func(dir int) error) (vfs.Handle, vfs.Attr, error) {
-	dir, d, err := fs.making(ctx, h, name, t, s)
-	if err != nil {
-		return "", vfs.Attr{}, err
-	}
-	defer d.done()
-	if err := again0(func() error { return do(d.fd) }); err != nil {
-		return "", vfs.Attr{}, fail(err)
-	}
-	fd, err := fs.openFD(d.fd, name, unix.O_PATH, 0)
-	if err != nil {
-		return "", vfs.Attr{}, fail(err)
-	}
-	defer func() { _ = unix.Close(fd) }()
-	return fs.made(dir, d, name, fd, mode, s)
 }
 
 func (fs *linuxFS) Remove(ctx context.Context, h vfs.Handle, name string) error {
@@ -251,22 +102,28 @@ func (fs *linuxFS) remove(ctx context.Context, h vfs.Handle, name string, flags 
 	if err := vfs.CheckName(name, MaxName); err != nil {
 		return err
 	}
-	// What is open can't have its inode number taken while we look.
-	fd, err := fs.openFD(d.fd, name, unix.O_PATH, 0)
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = unix.Close(fd) }()
-	_, target, err := fs.identify(fd)
-	if err != nil {
-		return fail(err)
-	}
-	if err := again0(func() error { return unix.Unlinkat(d.fd, name, flags) }); err != nil {
+	var fd int
+	var target vfs.Handle
+	err = fs.as(fs.caller(ctx), func() (err error) {
+		// What is open can't have its inode number taken while we look.
+		if fd, err = fs.openFD(d.fd, name, unix.O_PATH, 0); err != nil {
+			return fail(err)
+		}
+		if _, target, err = fs.identify(fd); err == nil {
+			err = again0(func() error { return unix.Unlinkat(d.fd, name, flags) })
+		}
+		if err != nil {
+			_ = unix.Close(fd)
+		}
 		if errors.Is(err, unix.EEXIST) {
 			return vfs.ErrNotEmpty
 		}
 		return fail(err)
+	})
+	if err != nil {
+		return err
 	}
+	defer func() { _ = unix.Close(fd) }()
 	fs.unnamed(fd, target, place{dir, name})
 	return fs.syncDir(d)
 }
@@ -274,7 +131,7 @@ func (fs *linuxFS) remove(ctx context.Context, h vfs.Handle, name string, flags 
 // unnamed notes that what fd is open at does not have a name any more.
 func (fs *linuxFS) unnamed(fd int, h vfs.Handle, p place) {
 	var f found
-	if err := f.statAt(fd, ""); err != nil {
+	if err := fs.statAt(&f, fd, ""); err != nil {
 		return
 	}
 	fs.mu.Lock()
@@ -310,39 +167,16 @@ func (fs *linuxFS) Rename(ctx context.Context, from vfs.Handle, name string, to 
 	if err != nil {
 		return err
 	}
-	src, err := fs.openFD(ad.fd, name, unix.O_PATH, 0)
-	if err != nil {
-		return fail(err)
+	r := renaming{from: ad.fd, name: name, to: bd.fd, newName: newName, src: -1, dst: -1}
+	defer r.close()
+	if err := fs.as(fs.caller(ctx), func() error { return fs.rename(&r) }); err != nil || r.src < 0 {
+		return err
 	}
-	defer func() { _ = unix.Close(src) }()
-	f, h, err := fs.identify(src)
-	if err != nil {
-		return fail(err)
+	defer r.moved()
+	if r.dst >= 0 {
+		fs.unnamed(r.dst, r.replaced, place{b, newName})
 	}
-	var old vfs.Handle
-	dst, err := fs.openFD(bd.fd, newName, unix.O_PATH, 0)
-	if err == nil {
-		defer func() { _ = unix.Close(dst) }()
-		if _, old, err = fs.identify(dst); err != nil {
-			return fail(err)
-		}
-		if old == h {
-			return nil
-		}
-	}
-	moved := fs.move(f.st.Ino, f.st.Mode&unix.S_IFMT == unix.S_IFDIR)
-	defer moved()
-	if err := again0(func() error { return unix.Renameat2(ad.fd, name, bd.fd, newName, 0) }); err != nil {
-		switch {
-		case errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ENOTEMPTY):
-			return vfs.ErrExist
-		}
-		return fail(err)
-	}
-	if old != "" {
-		fs.unnamed(dst, old, place{b, newName})
-	}
-	n := fs.learn(b, newName, f, h)
+	n := fs.learn(b, newName, r.f, r.h)
 	fs.mu.Lock()
 	if a != b || name != newName {
 		fs.dropPlace(n, place{a, name})
@@ -352,6 +186,64 @@ func (fs *linuxFS) Rename(ctx context.Context, from vfs.Handle, name string, to 
 		return fs.syncDir(ad)
 	}
 	return fs.syncDir(bd, ad)
+}
+
+// A renaming is what becomes of a Rename.
+type renaming struct {
+	from, to      int
+	name, newName string
+
+	src      int // what is renamed, or -1
+	f        *found
+	h        vfs.Handle
+	dst      int // what is replaced, or -1
+	replaced vfs.Handle
+	moved    func()
+}
+
+func (r *renaming) close() {
+	for _, fd := range []int{r.src, r.dst} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// rename renames a file. It leaves src -1 if there is nothing to do. Both files are open
+// meanwhile, so that their inode numbers can't become others'.
+func (fs *linuxFS) rename(r *renaming) error {
+	src, err := fs.openFD(r.from, r.name, unix.O_PATH, 0)
+	if err != nil {
+		return fail(err)
+	}
+	dst := -1
+	defer func() {
+		if r.src < 0 {
+			(&renaming{src: src, dst: dst}).close()
+		}
+	}()
+	if r.f, r.h, err = fs.identify(src); err != nil {
+		return fail(err)
+	}
+	if dst, err = fs.openFD(r.to, r.newName, unix.O_PATH, 0); err == nil {
+		if _, r.replaced, err = fs.identify(dst); err != nil {
+			return fail(err)
+		}
+		if r.replaced == r.h {
+			return nil
+		}
+	}
+	moved := fs.move(r.f.st.Ino, r.f.st.Mode&unix.S_IFMT == unix.S_IFDIR)
+	if err := again0(func() error { return unix.Renameat2(r.from, r.name, r.to, r.newName, 0) }); err != nil {
+		moved()
+		switch {
+		case errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ENOTEMPTY):
+			return vfs.ErrExist
+		}
+		return fail(err)
+	}
+	r.src, r.dst, r.moved = src, dst, moved
+	return nil
 }
 
 func (fs *linuxFS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, error) {
@@ -378,8 +270,12 @@ func (fs *linuxFS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vf
 	if n.typ == vfs.Directory {
 		return vfs.Attr{}, vfs.ErrInvalid
 	}
-	err = unix.Linkat(fd.fd, "", d.fd, name, unix.AT_EMPTY_PATH)
-	if errors.Is(err, unix.ENOENT) && fs.procFD { // not permitted: as root it is
+	if c := fs.caller(ctx); c != nil {
+		if err := fs.linkable(c, fd.fd); err != nil {
+			return vfs.Attr{}, err
+		}
+		err = fs.linkAs(c, fd.fd, d.fd, name)
+	} else if err = unix.Linkat(fd.fd, "", d.fd, name, unix.AT_EMPTY_PATH); errors.Is(err, unix.ENOENT) && fs.procFD { // not permitted: as root it is
 		err = unix.Linkat(unix.AT_FDCWD, procPath(fd.fd), d.fd, name, unix.AT_SYMLINK_FOLLOW)
 	}
 	if errors.Is(err, unix.ENOENT) {
@@ -397,4 +293,53 @@ func (fs *linuxFS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vf
 		return vfs.Attr{}, err
 	}
 	return fs.attr(n, fd.fd)
+}
+
+// linkable returns ErrNotOwner for what fs.protected_hardlinks of proc_sys_fs(5) forbids,
+// whether the system does or not: a name for a file of another user that the caller can't
+// read and write, or that runs with its owner's rights. Such a name would keep a program
+// that its owner has removed, or have the owner's programs do to the file what they do to
+// the caller's.
+func (fs *linuxFS) linkable(c *vfs.Caller, fd int) error {
+	var f found
+	if err := f.statAt(fd, ""); err != nil {
+		return fail(err)
+	}
+	if c.UID == 0 || f.st.Uid == c.UID {
+		return nil
+	}
+	const both = vfs.AccessRead | vfs.AccessWrite
+	mode := f.st.Mode
+	if mode&unix.S_IFMT != unix.S_IFREG || mode&unix.S_ISUID != 0 || mode&(unix.S_ISGID|unix.S_IXGRP) == unix.S_ISGID|unix.S_IXGRP {
+		return vfs.ErrNotOwner
+	}
+	got, err := fs.access(c, fd, &f, both)
+	if err == nil && got != both {
+		err = vfs.ErrNotOwner
+	}
+	return err
+}
+
+// linkAs gives what fd is open at a name in dir, with a caller's rights.
+func (fs *linuxFS) linkAs(c *vfs.Caller, fd, dir int, name string) error {
+	if fs.procFD {
+		return fs.as(c, func() error {
+			return unix.Linkat(unix.AT_FDCWD, procPath(fd), dir, name, unix.AT_SYMLINK_FOLLOW)
+		})
+	}
+	// Without /proc only root may name a file by its descriptor. What a new name takes
+	// is the right to change the directory.
+	const change = vfs.AccessWrite | vfs.AccessExec
+	var f found
+	if err := f.statAt(dir, ""); err != nil {
+		return err
+	}
+	got, err := fs.access(c, dir, &f, change)
+	if err == nil && got != change {
+		err = unix.EACCES
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Linkat(fd, "", dir, name, unix.AT_EMPTY_PATH)
 }

@@ -23,6 +23,7 @@ type node struct {
 	// be read (that of a directory is O_PATH where it can't), wr written.
 	rd, wr  *desc
 	checked time.Time
+	inUse   time.Time // when a descriptor was last used
 
 	used, open link
 }
@@ -47,6 +48,11 @@ type desc struct {
 	fd   int
 	refs atomic.Int32
 	both bool // can be read and written
+
+	// Of one that can be written: see stable_linux.go.
+	fs    *linuxFS
+	ino   uint64
+	dirty atomic.Bool
 }
 
 func newDesc(fd int) *desc {
@@ -55,8 +61,12 @@ func newDesc(fd int) *desc {
 	return d
 }
 
+// done may take as long as the disk does, if data was written. The caller does not hold mu.
 func (d *desc) done() {
 	if d.refs.Add(-1) == 0 {
+		if d.dirty.Load() {
+			d.fs.flush(d)
+		}
 		_ = unix.Close(d.fd)
 	}
 }
@@ -69,7 +79,7 @@ func (d *desc) hold() *desc {
 // learn notes that the file that f tells of has a name in dir, and returns its node.
 func (fs *linuxFS) learn(dir *node, name string, f *found, h vfs.Handle) *node {
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
+	defer fs.unlock()
 	n := fs.known[f.st.Ino]
 	if n != nil && n.handle != "" && n.handle != h {
 		fs.forget(n) // its inode number is another file's now
@@ -151,7 +161,7 @@ func (fs *linuxFS) orphan(dir *node) {
 	}
 }
 
-// forget removes a node. The caller holds mu.
+// forget removes a node. The caller holds mu, and gives it back with unlock.
 func (fs *linuxFS) forget(n *node) {
 	if n == fs.root {
 		return
@@ -167,15 +177,35 @@ func (fs *linuxFS) forget(n *node) {
 	}
 }
 
-// closeDescs closes a node's descriptors. The caller holds mu.
+// closeDescs closes a node's descriptors. The caller holds mu, and gives it back with unlock.
 func (fs *linuxFS) closeDescs(n *node) {
 	fs.open.remove(n)
 	for _, d := range []*desc{n.rd, n.wr} {
 		if d != nil {
-			d.done()
+			fs.dropped = append(fs.dropped, d)
 		}
 	}
 	n.rd, n.wr = nil, nil
+}
+
+// unlock gives mu back, and then closes the descriptors that were dropped meanwhile.
+func (fs *linuxFS) unlock() {
+	list := fs.dropped
+	fs.dropped = nil
+	fs.mu.Unlock()
+	for _, d := range list {
+		d.done()
+	}
+}
+
+// touch notes that a node's descriptors are used now. The caller holds mu.
+func (fs *linuxFS) touch(n *node, now time.Time) {
+	if n == fs.root {
+		return
+	}
+	n.inUse = now
+	fs.open.toFront(n)
+	fs.watchIdle()
 }
 
 // A link is a node's place in an lru.
@@ -220,6 +250,9 @@ func (l *lru) oldest() *node {
 	}
 	return l.head.prev.node
 }
+
+// newer returns the node that was used next after n, or nil.
+func (l *lru) newer(n *node) *node { return l.of(n).prev.node }
 
 // expired are handles that are known to be stale, until a time. It is bounded, and what is
 // beyond is searched for again.

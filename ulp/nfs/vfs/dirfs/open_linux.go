@@ -122,9 +122,7 @@ func (fs *linuxFS) try(ctx context.Context, n *node, k kind, depth int) (*desc, 
 	d := n.pick(k)
 	if d != nil && (n == fs.root || now.Sub(n.checked) < fs.recheck) {
 		d.hold()
-		if n != fs.root {
-			fs.open.toFront(n)
-		}
+		fs.touch(n, now)
 		fs.mu.Unlock()
 		return d, nil
 	}
@@ -187,9 +185,7 @@ func (fs *linuxFS) openPlace(ctx context.Context, n *node, p place, k kind, dept
 		if have := n.pick(k); have != nil {
 			defer d.done()
 			have.hold()
-			if n != fs.root {
-				fs.open.toFront(n)
-			}
+			fs.touch(n, n.checked)
 			fs.mu.Unlock()
 			return have, nil
 		}
@@ -241,6 +237,9 @@ func (fs *linuxFS) openData(n *node, path *desc, dir int, name string, k kind) (
 	}
 	d := newDesc(fd)
 	d.both = both
+	if k == writeDesc {
+		d.fs, d.ino = fs, n.ino
+	}
 	var a, b found
 	if err = a.statAt(path.fd, ""); err == nil {
 		err = b.statAt(fd, "")
@@ -256,21 +255,21 @@ func (fs *linuxFS) openData(n *node, path *desc, dir int, name string, k kind) (
 // keep lets a node have a descriptor for later, too.
 func (fs *linuxFS) keep(n *node, d *desc, k kind) {
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
+	defer fs.unlock()
 	if !n.known || fs.closed || n.pick(k) != nil {
 		return // the file is gone, or somebody else was faster
 	}
 	d.hold()
 	if k == writeDesc {
 		if d.both && n.rd != nil {
-			n.rd.done()
+			fs.dropped = append(fs.dropped, n.rd)
 			n.rd = nil
 		}
 		n.wr = d
 	} else {
 		n.rd = d
 	}
-	fs.open.toFront(n)
+	fs.touch(n, time.Now())
 	for fs.open.count > fs.opt.MaxOpen/2 { // a node may have two
 		fs.closeDescs(fs.open.oldest())
 	}
@@ -284,7 +283,7 @@ func (fs *linuxFS) openFD(dir int, name string, flags, mode uint64) (int, error)
 		for n := fs.open.oldest(); n != nil; n = fs.open.oldest() {
 			fs.closeDescs(n)
 		}
-		fs.mu.Unlock()
+		fs.unlock()
 		fd, err = fs.openAt(dir, name, flags, mode)
 	}
 	return fd, err

@@ -90,9 +90,16 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	} else if _, err := io.CopyN(io.Discard, f, off); err != nil {
 		return 0, err
 	}
-	n, err := io.ReadFull(f, p)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
+	// Not io.ReadFull, which hides whether the file ends or was cut off.
+	var n int
+	var err error
+	for n < len(p) && err == nil {
+		var m int
+		m, err = f.Read(p[n:])
+		n += m
+	}
+	if n == len(p) {
+		err = nil
 	}
 	return n, err
 }

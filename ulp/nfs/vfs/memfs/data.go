@@ -2,6 +2,7 @@ package memfs
 
 import (
 	"context"
+	"maps"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,9 @@ type file struct {
 	// file.
 	io    sync.RWMutex
 	freed bool
-	used  atomic.Int64
+	used  atomic.Int64     // octets of pages
 	pages map[uint64]*page // guarded by the node's mu
+	most  int              // pages that the map had since it was made
 }
 
 // A page is up to pageSize octets of a file. What data is too short for is zero. While
@@ -135,7 +137,12 @@ func (fs *FS) Write(ctx context.Context, h vfs.Handle, p []byte, off uint64, _ b
 		for i := first; i <= last && err == nil; i++ {
 			at := int(off % pageSize)
 			part := p[:min(len(p), pageSize-at)]
-			if err = pages[i-first].write(fs, f, part, at); err == nil {
+			if pg := pages[i-first]; pg != nil {
+				err = pg.write(fs, f, part, at)
+			} else {
+				err = n.addPage(fs, i, part, at)
+			}
+			if err == nil {
 				p, off = p[len(part):], off+uint64(len(part))
 			}
 		}
@@ -151,35 +158,53 @@ func (fs *FS) Write(ctx context.Context, h vfs.Handle, p []byte, off uint64, _ b
 	return err
 }
 
-// findPages fills pages from that with the number first on, making those that are missing.
+// findPages fills pages from that with the number first on: nil for a hole.
 func (n *node) findPages(pages []*page, first uint64) {
-	missing := false
 	n.mu.RLock()
+	defer n.mu.RUnlock()
 	for i := range pages {
 		pages[i] = n.file.pages[first+uint64(i)]
-		missing = missing || pages[i] == nil
-	}
-	n.mu.RUnlock()
-	if !missing {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for i := range pages {
-		at := first + uint64(i)
-		if pages[i] = n.file.pages[at]; pages[i] == nil {
-			pages[i] = new(page)
-			n.file.pages[at] = pages[i]
-		}
 	}
 }
+
+// addPage makes the page with the number i, and puts p at offset at of it. It returns
+// ErrNoSpace, and then has made none. Another writer may have made it meanwhile.
+func (n *node) addPage(fs *FS, i uint64, p []byte, at int) error {
+	size := roomFor(at + len(p))
+	if err := fs.takeBytes(pageCost + size); err != nil {
+		return err
+	}
+	pg := new(page)
+	if len(p) == size { // all of it: nothing needs to be cleared first
+		pg.data = append([]byte(nil), p...)
+	} else {
+		pg.data = make([]byte, size)
+		copy(pg.data[at:], p)
+	}
+	n.mu.Lock()
+	have := n.file.pages[i]
+	if have == nil {
+		n.file.pages[i] = pg
+		n.file.most = max(n.file.most, len(n.file.pages))
+		n.file.used.Add(int64(size))
+	}
+	n.mu.Unlock()
+	if have == nil {
+		return nil
+	}
+	fs.giveBytes(pageCost + size)
+	return have.write(fs, n.file, p, at)
+}
+
+// roomFor returns how many octets a page has for so many.
+func roomFor(n int) int { return max(smallest, 1<<bits.Len(uint(n-1))) }
 
 // write puts p at offset at. It returns ErrNoSpace, and then has changed nothing.
 func (pg *page) write(fs *FS, f *file, p []byte, at int) error {
 	pg.mu.Lock()
 	defer pg.mu.Unlock()
 	if need := at + len(p); need > len(pg.data) {
-		size := max(smallest, 1<<bits.Len(uint(need-1)))
+		size := roomFor(need)
 		more := size - len(pg.data)
 		if err := fs.takeBytes(more); err != nil {
 			return err
@@ -200,7 +225,7 @@ func (pg *page) write(fs *FS, f *file, p []byte, at int) error {
 
 // cut removes what lies behind size. The caller holds io alone, and the node's mu.
 func (f *file) cut(fs *FS, size uint64) {
-	freed := 0
+	freed, gone := 0, 0
 	keep := size >> pageShift // pages before this one stay as they are
 	for i, pg := range f.pages {
 		switch at := int(size % pageSize); {
@@ -209,11 +234,15 @@ func (f *file) cut(fs *FS, size uint64) {
 			pg.cut(at)
 		default:
 			freed += len(pg.data)
+			gone++
 			delete(f.pages, i)
 		}
 	}
+	if f.most >= 64 && len(f.pages) < f.most/4 { // a map keeps the memory that it once needed
+		f.pages, f.most = maps.Clone(f.pages), len(f.pages)
+	}
 	f.used.Add(-int64(freed))
-	fs.bytes.Add(-int64(freed))
+	fs.giveBytes(freed + gone*pageCost)
 }
 
 // free removes all, once nobody is at it any more, and lets nobody begin again.
@@ -221,9 +250,12 @@ func (f *file) free(fs *FS) {
 	f.io.Lock()
 	defer f.io.Unlock()
 	f.freed = true
+	fs.giveBytes(int(f.used.Swap(0)) + len(f.pages)*pageCost)
 	f.pages = nil // nobody looks at it any more
-	fs.bytes.Add(-f.used.Swap(0))
 }
+
+// Losses returns 0: nothing is lost before the process is.
+func (fs *FS) Losses() uint64 { return 0 }
 
 // Commit has nothing to do but to look whether the file exists.
 func (fs *FS) Commit(ctx context.Context, h vfs.Handle, _, _ uint64) error {

@@ -32,6 +32,7 @@ func TestHolesCostNothing(t *testing.T) {
 	fs := New(Options{MaxBytes: 1 << 20})
 	defer fs.Close()
 	h := touch(t, fs, "f")
+	empty := fs.bytes.Load()
 	const far = 1 << 62
 	if err := fs.Write(t.Context(), h, []byte("x"), far, false); err != nil {
 		t.Fatal(err)
@@ -46,13 +47,14 @@ func TestHolesCostNothing(t *testing.T) {
 	}
 	size := uint64(0)
 	must(fs.SetAttr(t.Context(), h, vfs.SetAttr{Size: &size}))(t)
-	if n := fs.bytes.Load(); n != 0 {
-		t.Errorf("%d octets are still counted", n)
+	if n := fs.bytes.Load(); n != empty {
+		t.Errorf("%d octets are still counted", n-empty)
 	}
 }
 
 func TestMaxBytes(t *testing.T) {
-	fs := New(Options{MaxBytes: 1 << 20})
+	const most = 1<<20 + 16*pageCost + nodeCost + fileCost + entryMin + 1 // one file of 1 MiB
+	fs := New(Options{MaxBytes: most})
 	defer fs.Close()
 	h := touch(t, fs, "f")
 	p := make([]byte, 1<<20)
@@ -77,7 +79,7 @@ func TestMaxBytes(t *testing.T) {
 	if !errors.Is(err, vfs.ErrNoSpace) {
 		t.Errorf("Symlink: %v", err)
 	}
-	if st := must(fs.Stat(t.Context(), h))(t); st.FreeBytes != 0 || st.TotalBytes != 1<<20 || st.FreeFiles != DefaultMaxFiles-1 {
+	if st := must(fs.Stat(t.Context(), h))(t); st.FreeBytes != 0 || st.TotalBytes != most || st.FreeFiles != DefaultMaxFiles-1 {
 		t.Errorf("Stat says %+v", st)
 	}
 	if err := fs.Remove(t.Context(), fs.Root(), "f"); err != nil {
@@ -90,11 +92,22 @@ func TestMaxBytes(t *testing.T) {
 	if err := fs.Write(t.Context(), g, p, 0, false); err != nil {
 		t.Errorf("after the room is free again: %v", err)
 	}
+	if _, _, err := fs.Create(t.Context(), fs.Root(), "h", vfs.SetAttr{}); !errors.Is(err, vfs.ErrNoSpace) {
+		t.Errorf("one more file: %v", err)
+	}
+	if err := fs.Rename(t.Context(), fs.Root(), "g", fs.Root(), "longer"); !errors.Is(err, vfs.ErrNoSpace) {
+		t.Errorf("a longer name: %v", err)
+	}
+	if err := fs.Rename(t.Context(), fs.Root(), "g", fs.Root(), "k"); err != nil {
+		t.Errorf("another name: %v", err)
+	}
+	must(fs.SetAttr(t.Context(), g, vfs.SetAttr{Size: new(uint64(1 << 19))}))(t)
 	touch(t, fs, "h")
-	if err := fs.Rename(t.Context(), fs.Root(), "h", fs.Root(), "g"); err != nil {
+	one := int64(nodeCost + fileCost + nameCost("h"))
+	if err := fs.Rename(t.Context(), fs.Root(), "h", fs.Root(), "k"); err != nil {
 		t.Fatal(err)
 	}
-	if n := fs.bytes.Load(); n != 0 {
+	if n := fs.bytes.Load() - one; n != 0 {
 		t.Errorf("%d octets of a replaced file are still counted", n)
 	}
 }

@@ -23,7 +23,7 @@ const (
 
 // Options says how much an FS may hold. The zero value stands for the defaults.
 type Options struct {
-	MaxBytes    uint64 // octets of files' data and of symbolic links; DefaultMaxBytes
+	MaxBytes    uint64 // octets of memory that files and names take, as cost.go counts it; DefaultMaxBytes
 	MaxFiles    uint64 // names, so that a file with two of them counts twice; DefaultMaxFiles
 	MaxFileSize uint64 // octets; 1<<63 - 1, because holes are free
 	Mode        uint32 // of the root; 0755
@@ -140,7 +140,25 @@ func take(count *atomic.Int64, n int64, limit uint64) error {
 }
 
 func (fs *FS) takeBytes(n int) error { return take(&fs.bytes, int64(n), fs.opt.MaxBytes) }
-func (fs *FS) takeName() error       { return take(&fs.names, 1, fs.opt.MaxFiles) }
+func (fs *FS) giveBytes(n int)       { fs.bytes.Add(-int64(n)) }
+
+// takeName counts a name, and what it costs with something more.
+func (fs *FS) takeName(name string, more int) error {
+	if err := take(&fs.names, 1, fs.opt.MaxFiles); err != nil {
+		return err
+	}
+	err := fs.takeBytes(nameCost(name) + more)
+	if err != nil {
+		fs.names.Add(-1)
+	}
+	return err
+}
+
+// giveName gives back what takeName has counted for a name.
+func (fs *FS) giveName(name string) {
+	fs.names.Add(-1)
+	fs.giveBytes(nameCost(name))
+}
 
 // A handle is a file's number, which no other file ever gets, and a random number, so that
 // neither a client's invention nor a handle of an earlier FS names anything.
@@ -213,10 +231,8 @@ func (fs *FS) drop(n *node) {
 	s.mu.Lock()
 	delete(s.nodes, n.id)
 	s.mu.Unlock()
-	switch {
-	case n.file != nil:
+	if n.file != nil {
 		n.file.free(fs)
-	case n.typ == vfs.Symlink:
-		fs.bytes.Add(-int64(len(n.target)))
 	}
+	fs.giveBytes(n.cost())
 }

@@ -84,11 +84,7 @@ func (fs *FS) make(ctx context.Context, dir vfs.Handle, name string, t vfs.Type,
 	if fill != nil {
 		fill(n)
 	}
-	if err := fs.takeBytes(len(n.target)); err != nil {
-		return "", vfs.Attr{}, err
-	}
-	if err := fs.takeName(); err != nil {
-		fs.bytes.Add(-int64(len(n.target)))
+	if err := fs.takeName(name, n.cost()); err != nil {
 		return "", vfs.Attr{}, err
 	}
 	a, err := n.attrLocked() // nobody else knows it yet
@@ -145,7 +141,7 @@ func (fs *FS) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Att
 	case n.links >= fs.links:
 		return vfs.Attr{}, vfs.ErrTooManyLinks
 	}
-	if err := fs.takeName(); err != nil {
+	if err := fs.takeName(name, 0); err != nil {
 		return vfs.Attr{}, err
 	}
 	n.links++
@@ -195,7 +191,7 @@ func (fs *FS) remove(ctx context.Context, dir vfs.Handle, name string, directory
 	if directory {
 		d.links--
 	}
-	fs.names.Add(-1)
+	fs.giveName(name)
 	if gone {
 		fs.drop(n)
 	}

@@ -72,7 +72,7 @@ func (fs *FS) rename(a *node, name string, b *node, newName string) error {
 	if a != b && directory && n.contains(b) {
 		return vfs.ErrInvalid
 	}
-	old := b.dir.names.Get(newName)
+	old, more := b.dir.names.Get(newName), nameCost(newName)-nameCost(name)
 	switch {
 	case old != nil && old.Item == n:
 		return nil
@@ -82,11 +82,19 @@ func (fs *FS) rename(a *node, name string, b *node, newName string) error {
 		}
 	case a != b && directory && b.links >= fs.links:
 		return vfs.ErrTooManyLinks
+	case more > 0:
+		if err := fs.takeBytes(more); err != nil {
+			return err
+		}
 	}
 	a.dir.names.Remove(name)
 	if old != nil {
 		old.Item = n
+		fs.giveBytes(nameCost(name))
 	} else {
+		if more < 0 {
+			fs.giveBytes(-more)
+		}
 		b.dir.names.Add(newName, n)
 	}
 	if directory && a != b {

@@ -3,6 +3,7 @@ package pathfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -103,7 +104,11 @@ func (fs *FS) truncate(p string, size uint64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Truncate(int64(size)), f.Close())
+	err = f.Truncate(int64(size))
+	if err == nil {
+		err = syncFile(f)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // regular is find for regular files.
@@ -136,7 +141,7 @@ func (fs *FS) Read(ctx context.Context, h vfs.Handle, p []byte, off uint64) (int
 	}
 	defer func() { _ = f.Close() }()
 	n, err := f.ReadAt(p, int64(off))
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF { //nolint:errorlint // one that is wrapped is no end, but a source that was lost
 		return n, true, nil // it has become shorter meanwhile, if it is not the end
 	}
 	if err != nil {
@@ -168,7 +173,7 @@ func (fs *FS) Write(ctx context.Context, h vfs.Handle, p []byte, off uint64, syn
 	}
 	_, err = f.WriteAt(p, int64(off))
 	if err == nil && sync {
-		err = f.Sync()
+		err = syncFile(f)
 	}
 	if end := f.Close(); err == nil {
 		err = end
@@ -188,7 +193,16 @@ func (fs *FS) Commit(ctx context.Context, h vfs.Handle, _, _ uint64) error {
 	if err != nil {
 		return Fail(err)
 	}
-	return Fail(errors.Join(f.Sync(), f.Close()))
+	return Fail(errors.Join(syncFile(f), f.Close()))
+}
+
+// syncFile brings a file to stable storage. Whatever the tree says of a failure, data may be
+// lost: it is an ErrIO.
+func syncFile(f File) error {
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("%w: %w", vfs.ErrIO, err)
+	}
+	return nil
 }
 
 // ReadLink asks the tree.

@@ -2,7 +2,10 @@
 // listing can go on wherever it was, whatever was added or removed meanwhile.
 package dirlist
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 const (
 	firstCookie = 3  // smaller ones mean something else in NFS
@@ -16,6 +19,7 @@ type List[T any] struct {
 	list  []*Entry[T] // by increasing cookies
 	dead  int         // of list
 	next  uint64
+	most  int // names that the map had since it was made
 }
 
 // An Entry is a name. What it names may be replaced.
@@ -43,6 +47,7 @@ func (l *List[T]) Add(name string, item T) {
 	l.next++
 	l.names[name] = e
 	l.list = append(l.list, e)
+	l.most = max(l.most, len(l.names))
 }
 
 // Remove removes a name, if it is there. Its cookie stays a place to go on from.
@@ -52,10 +57,18 @@ func (l *List[T]) Remove(name string) {
 		return
 	}
 	delete(l.names, name)
-	e.gone = true
+	*e = Entry[T]{Cookie: e.Cookie, gone: true} // what it named may be large
 	if l.dead++; l.dead >= minDead && l.dead > len(l.list)/2 {
-		l.list = slices.DeleteFunc(l.list, func(e *Entry[T]) bool { return e.gone })
-		l.dead = 0
+		list := make([]*Entry[T], 0, len(l.names)+len(l.names)/4)
+		for _, e := range l.list {
+			if !e.gone {
+				list = append(list, e)
+			}
+		}
+		l.list, l.dead = list, 0
+	}
+	if l.most >= minDead && len(l.names) < l.most/4 { // a map keeps the memory that it once needed
+		l.names, l.most = maps.Clone(l.names), len(l.names)
 	}
 }
 
