@@ -27,6 +27,8 @@ build: ## build urnic into bin/
 
 SHIM_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Werror
 SHIM_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-Bsymbolic-functions
+# dlclose leaves liburnic.so where it is: threads, signals and forks come back to it. The stubs hold nothing.
+KEEP_LOADED := -Wl,-z,nodelete
 
 .PHONY: liburnic
 liburnic: build lib/liburnic.so lib/replace/libmlx5.so.1 lib/replace/libefa.so.1 ## build the drop-in library into lib/
@@ -43,7 +45,7 @@ c-toolchain:
 		{ echo "no headers of rdma-core or the C library: on Debian, apt-get install libc6-dev libibverbs-dev librdmacm-dev"; exit 1; }
 
 lib/liburnic.so: $(wildcard cmd/liburnic/shim/*.c cmd/liburnic/shim/*.h) cmd/liburnic/engine.h cmd/liburnic/shim/liburnic.map Makefile | c-toolchain
-	$(CC) $(SHIM_CFLAGS) $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) -Wl,-soname,liburnic.so \
+	$(CC) $(SHIM_CFLAGS) $(CFLAGS) $(SHIM_LDFLAGS) $(KEEP_LOADED) $(LDFLAGS) -Wl,-soname,liburnic.so \
 		-Wl,--version-script,cmd/liburnic/shim/liburnic.map -o $@.$$$$ $(filter %.c,$^) -ldl -pthread && mv $@.$$$$ $@ # the old one may be in use
 
 lib/replace/lib%.so.1: cmd/liburnic/shim/stubs/%.c cmd/liburnic/shim/stubs/%.map Makefile | c-toolchain
