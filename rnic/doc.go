@@ -138,7 +138,6 @@
 //
 // Datagrams and multicast; SCTP; encryption; STag 0 and other privileged access
 // to memory; regions that are shared; Reads with a window as their sink; changes of IRD and ORD on a
-// living connection. Polling takes completions from memory and does not drive
-// sockets: goroutines that do nothing but poll should leave a processor to the
-// others.
+// living connection. There is no processor but the program's: goroutines that do
+// nothing but poll should leave one to the others.
 package rnic

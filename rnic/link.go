@@ -28,7 +28,7 @@ type link struct {
 	recording *capture.Stream // or nil
 	held      []amount        // of quotas, until the end
 
-	tx        atomic.Int32  // who transmits: txIdle, txBusy, txAgain
+	tx        atomic.Int32  // who transmits: txIdle, txBusy, txAgain or txParked
 	woken     atomic.Bool   // RDMAP has something to transmit
 	stopping  atomic.Bool   // nobody is to transmit any more
 	txStopped chan struct{} // closed when that is so

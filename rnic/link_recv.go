@@ -165,7 +165,7 @@ func (l *link) Completed(o *rdmap.Operation) error {
 	case w.op.isAtomic():
 		err = w.refuse(StatusLocalProtection, w.storeOriginal())
 	case w.op == OpReadInvalidate:
-		err = w.invalidate(&l.qp.pd.dev.memory, o.SinkSTag, l.qp.scope())
+		err = w.refuse(w.invalidate(o.SinkSTag))
 	}
 	if err != nil {
 		return localFault(err)

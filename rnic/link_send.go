@@ -338,7 +338,10 @@ func (l *link) Next() *rdmap.Operation {
 			return nil
 		case w.op.isLocal():
 			s.begun++
-			if err := w.carryOut(); err != nil {
+			s.mu.Unlock() // it waits for whoever uses the memory
+			status, err := w.carryOut()
+			s.mu.Lock()
+			if w.refuse(status, err) != nil {
 				l.failed(err)
 				return nil
 			}

@@ -269,9 +269,9 @@ func (w *sendWQE) storeOriginal() error {
 	return memfault.Copy(pin.Bytes(), b[:])
 }
 
-// carryOut does what a request does that sends nothing.
-func (w *sendWQE) carryOut() error {
-	table, by := &w.qp.pd.dev.memory, w.qp.scope()
+// carryOut does what a request does that sends nothing. If it fails, it returns the
+// status of the completion too.
+func (w *sendWQE) carryOut() (Status, error) {
 	switch w.op {
 	case OpFastRegister:
 		r := &w.local.register
@@ -279,24 +279,24 @@ func (w *sendWQE) carryOut() error {
 		if err == nil {
 			err = r.MR.entry.FastRegister(stag.Memory{Mem: mem, Base: base, Access: r.Access}, r.Key)
 		}
-		return w.refuse(StatusRegisterFailed, err)
+		return StatusRegisterFailed, err
 	case OpBindWindow:
 		b := &w.local.bind
-		_, err := b.MW.entry.Bind(b.binding(by))
-		return w.refuse(StatusBindFailed, err)
+		_, err := b.MW.entry.Bind(b.binding(w.qp.scope()))
+		return StatusBindFailed, err
 	default:
-		return w.invalidate(table, w.operation.Invalidate, by)
+		return w.invalidate(w.operation.Invalidate)
 	}
 }
 
-// invalidate invalidates an STag of this side.
-func (w *sendWQE) invalidate(table *stag.Table, s stag.STag, by stag.Scope) error {
-	err := table.Invalidate(s, by)
-	status := StatusInvalidateFailed
-	if access := (*stag.AccessError)(nil); errors.As(err, &access) {
-		status = StatusBadSTag
+// invalidate invalidates an STag of this side. If that fails, it returns the status of the
+// completion too.
+func (w *sendWQE) invalidate(s stag.STag) (Status, error) {
+	err := w.qp.pd.dev.memory.Invalidate(s, w.qp.scope())
+	if errors.As(err, new(*stag.AccessError)) {
+		return StatusBadSTag, err
 	}
-	return w.refuse(status, err)
+	return StatusInvalidateFailed, err
 }
 
 // refuse notes with which status the request fails, if err is an error.

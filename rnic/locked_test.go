@@ -1,0 +1,27 @@
+package rnic
+
+import (
+	"testing"
+
+	"urnic/stag"
+)
+
+// PinRegion opens the memory of a region as a placement does, until the function that it
+// returns is called.
+func PinRegion(t *testing.T, m *MR) (release func()) {
+	t.Helper()
+	pin, err := m.pd.dev.memory.Acquire(m.STag(), stag.Scope{Domain: m.pd.domain}, RemoteWrite, m.entry.Base(), m.entry.Len())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pin.Release
+}
+
+// SendQueueLocked reports whether somebody holds the lock of a queue pair's send queue.
+func SendQueueLocked(q *QP) bool {
+	if !q.sq.mu.TryLock() {
+		return true
+	}
+	q.sq.mu.Unlock()
+	return false
+}
