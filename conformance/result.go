@@ -45,6 +45,11 @@ type Report struct {
 	Totals   Totals        `json:"totals"`
 	Coverage []Coverage    `json:"coverage"` // RFC by RFC
 	Results  []Result      `json:"results"`  // in the order of the cases
+
+	// Lost says that the target could not be reached any more, and since when, if the
+	// run ended for that. Interrupted says that the run was stopped: its context ended.
+	Lost        string `json:"lost,omitempty"`
+	Interrupted bool   `json:"interrupted,omitempty"`
 }
 
 // Totals counts results by verdict.

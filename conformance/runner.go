@@ -148,6 +148,7 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 		one(i)
 	}
 	report.Results = results
+	report.Interrupted = ctx.Err() != nil
 	report.Duration = time.Since(report.Began)
 	for _, res := range results {
 		report.Totals.Add(res.Verdict)

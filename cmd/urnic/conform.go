@@ -38,8 +38,9 @@ What it can judge depends on what runs at the target (--profile):
            client that connects to --listen and calls, again and again
 
 Each case ends in pass, fail, inconclusive or skipped. A failed one is printed with what was
-sent, what had to come, what came, the exchange, and the clause. The exit status is 0 only
-if nothing failed; with --strict, only if SHOULDs are kept too.
+sent, what had to come, what came, the exchange, and the clause. The report begins with the
+verdict on the run. The exit status is 0 only if that is PASS: nothing failed; with --strict,
+SHOULDs are kept too, and nothing is inconclusive.
 
 It damages no memory but what the target opens to it, yet it is no guest for a machine in
 use: an endpoint may crash of it. Cases of which that is known come last; --spare leaves
@@ -89,7 +90,7 @@ func newConformCommand() *cobra.Command {
 	f.StringVar(&o.profile, "profile", "raw", "what runs there: raw, rping, urnic or rpcrdma")
 	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` to which the target connects, as initiator")
 	f.StringSliceVar(&o.only, "only", nil, "cases to run, by `ID`, by the beginning of one (rfc5041-7.1), or by group")
-	f.BoolVar(&o.strict, "strict", false, "take a SHOULD that is not kept for a failure")
+	f.BoolVar(&o.strict, "strict", false, "take a SHOULD that is not kept for a failure, and no inconclusive case for success")
 	f.DurationVar(&o.timeout, "timeout", conformance.DefaultTimeout, "how long an answer may take")
 	f.DurationVar(&o.settle, "settle", 10*time.Millisecond, "how long to wait after start-up, except with the profile urnic: Linux siw may lose an FPDU that comes at once")
 	f.IntVar(&o.jobs, "jobs", 0, "how many cases run at a time (0: 16 with the profile urnic, else 1)")
@@ -290,7 +291,7 @@ func (o *conformOptions) write(rep *conformance.Report, stdout io.Writer) error 
 	if o.json == "-" || o.junit == "-" || o.html == "-" {
 		return nil
 	}
-	return report.Text(stdout, rep, report.TextOptions{Verbose: o.verbose})
+	return report.Text(stdout, rep, report.TextOptions{Verbose: o.verbose, Color: showsColors(stdout)})
 }
 
 // writeTo writes a file, or to standard output.
@@ -306,16 +307,12 @@ func writeTo(name string, stdout io.Writer, write func(io.Writer) error) (err er
 	return write(f)
 }
 
-// verdict returns an error if the target has failed.
+// verdict returns an error unless the target has passed.
 func verdict(rep *conformance.Report) error {
-	n := rep.Totals
-	switch {
-	case n.Fail > 0:
-		return fmt.Errorf("%d of %d cases failed", n.Fail, n.All())
-	case n.Pass == 0:
-		return errors.New("no case has passed: nothing is known of the target")
+	if rep.Outcome() == conformance.Passed {
+		return nil
 	}
-	return nil
+	return errors.New(escaped(rep.Headline()))
 }
 
 // listCases prints the cases that are selected, and the coverage of the whole suite.

@@ -33,7 +33,7 @@ func TestConformReportsInEveryForm(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	out := ok(t, "conform", "--target", conformTarget(t), "--profile", "urnic", "--only", "rfc5041-7.1",
 		"--json", file("r.json"), "--junit", file("r.xml"), "--html", file("r.html"), "--pcap", file("pcap"))
-	if !strings.Contains(out, " 0 failed") || !strings.Contains(out, "RFC 5041") {
+	if !strings.HasPrefix(out, "PASS: none of ") || !strings.Contains(out, " 0 failed") || !strings.Contains(out, "RFC 5041") {
 		t.Errorf("it prints %s", out)
 	}
 	var report conformance.Report
@@ -43,6 +43,9 @@ func TestConformReportsInEveryForm(t *testing.T) {
 	}
 	if err := json.Unmarshal(b, &report); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), `"outcome": "pass"`) {
+		t.Errorf("the JSON report does not say that the target has passed: %.100s", b)
 	}
 	if report.Totals.Pass == 0 || report.Totals.All() != report.Totals.Pass {
 		t.Errorf("the totals are %+v", report.Totals)
@@ -113,6 +116,9 @@ func TestConformTellsOfAFailure(t *testing.T) {
 	args := []string{"conform", "--target", deserter(t), "--only", "rfc5041-7.1-6/stag-nobody-gave"}
 	status, out, errOut := urnic(t, nil, args...)
 	wantError(t, args, status, errOut, "1 of 1 cases failed")
+	if !strings.HasPrefix(out, "FAIL: 1 of 1 cases failed\n") {
+		t.Errorf("it begins with %.100q", out)
+	}
 	for _, text := range []string{
 		"FAIL", "rfc5041-7.1-6/stag-nobody-gave", "RFC 5041 §7.1, MUST", "an STag that nobody gave", // sent
 		"a Terminate with 0x1100", "the connection was", "MPA Request", "1 failed",

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -13,6 +15,12 @@ import (
 // What a peer has said must not control the terminal that shows it, nor change the order
 // in which its text is read. shown is for names, escaped for sentences that may have some
 // in them, and jsonLine for what programs read.
+
+// showsColors reports whether text for w may have colors: w is a terminal that shows them,
+// and NO_COLOR (https://no-color.org) isn't set.
+func showsColors(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
 
 // shown returns a name that a peer has, as a terminal can show it.
 func shown(name string) string {

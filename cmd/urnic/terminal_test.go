@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -148,5 +149,27 @@ func do(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Colors are for terminals that show them, and for people who want them.
+func TestColorsAreForTerminals(t *testing.T) {
+	var terminal, file strings.Builder
+	before := isTerminal
+	isTerminal = func(w io.Writer) bool { return w == &terminal }
+	t.Cleanup(func() { isTerminal = before })
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "xterm")
+	if !showsColors(&terminal) || showsColors(&file) {
+		t.Error("a terminal shows no colors, or a file does")
+	}
+	t.Setenv("TERM", "dumb")
+	if showsColors(&terminal) {
+		t.Error("a dumb terminal shows colors")
+	}
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "1")
+	if showsColors(&terminal) {
+		t.Error("there are colors in spite of NO_COLOR")
 	}
 }

@@ -55,6 +55,7 @@ func HTML(w io.Writer, r *conformance.Report) error {
 		Tool: line(r.Tool), Target: line(r.Target), Profile: line(r.Profile), Strict: r.Strict,
 		Began: r.Began.UTC().Format("2 January 2006, 15:04:05 MST"), BeganISO: r.Began.UTC().Format(time.RFC3339),
 		Took: seconds(r.Duration), Totals: r.Totals,
+		Outcome: strings.ToUpper(string(r.Outcome())), Headline: line(r.Headline()), Passed: r.Outcome() == conformance.Passed,
 	}
 	p.results(r)
 	p.coverage(r)

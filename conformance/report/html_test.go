@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,23 @@ func TestPageEscapesEverything(t *testing.T) {
 	}
 	if n := strings.Count(out, "</script>"); n != 1 {
 		t.Errorf("%d scripts end in the page", n)
+	}
+}
+
+// The verdict on the run stands in the page before all else, green or red.
+func TestPageBeginsWithTheVerdict(t *testing.T) {
+	failed := sample(t)
+	passed := assemble(slices.DeleteFunc(slices.Clone(failed.Results), func(r conformance.Result) bool {
+		return r.Verdict == conformance.Fail
+	}))
+	for want, r := range map[string]*conformance.Report{
+		`<p class="outcome red"><strong>FAIL</strong> 4 of 13 cases failed</p>`:     failed,
+		`<p class="outcome green"><strong>PASS</strong> none of 9 cases failed</p>`: passed,
+	} {
+		out := asHTML(t, r)
+		if at := strings.Index(out, want); at < 0 || at > strings.Index(out, `<dl class="facts">`) {
+			t.Errorf("the verdict %s stands at %d", want, at)
+		}
 	}
 }
 

@@ -15,9 +15,11 @@ const Format = "urnic-conform/1"
 // describes it. The same report gives the same octets. Its error is that of w.
 func JSON(w io.Writer, r *conformance.Report) error {
 	document := struct {
-		Format string `json:"format"`
+		Format   string              `json:"format"`
+		Outcome  conformance.Outcome `json:"outcome"`
+		Headline string              `json:"headline"`
 		conformance.Report
-	}{Format, *r}
+	}{Format, r.Outcome(), r.Headline(), *r}
 	// An empty list is a list.
 	if document.Coverage == nil {
 		document.Coverage = []conformance.Coverage{}

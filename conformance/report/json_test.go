@@ -64,6 +64,7 @@ func TestSchemaRefusesWhatIsNoReport(t *testing.T) {
 		"another format":          func(v map[string]any) { v["format"] = "urnic-conform/2" },
 		"no target":               func(v map[string]any) { delete(v, "target") },
 		"a field more":            func(v map[string]any) { v["mood"] = "good" },
+		"an unknown outcome":      func(v map[string]any) { v["outcome"] = "perhaps" },
 		"an unknown verdict":      func(v map[string]any) { first(v)["verdict"] = "perhaps" },
 		"a failure for no reason": func(v map[string]any) { first(v)["verdict"] = "fail" },
 		"no clauses":              func(v map[string]any) { first(v)["clauses"] = []any{} },
@@ -96,7 +97,7 @@ func TestSchemaHasEveryField(t *testing.T) {
 		schema *jsonschema.Schema
 		more   []string
 	}{
-		{reflect.TypeFor[conformance.Report](), s, []string{"format"}},
+		{reflect.TypeFor[conformance.Report](), s, []string{"format", "outcome", "headline"}},
 		{reflect.TypeFor[conformance.Result](), def("result"), nil},
 		{reflect.TypeFor[conformance.Totals](), def("totals"), nil},
 		{reflect.TypeFor[conformance.Coverage](), def("coverage"), nil},
@@ -143,7 +144,7 @@ func TestJSONReportIsStable(t *testing.T) {
 			t.Errorf("%s came back as %+v", r.Results[i].Case, again.Results[i])
 		}
 	}
-	if !bytes.HasPrefix(first, []byte("{\n  \"format\": \"urnic-conform/1\",\n  \"tool\": \"urnic v0.9.1\",\n")) {
+	if !bytes.HasPrefix(first, []byte("{\n  \"format\": \"urnic-conform/1\",\n  \"outcome\": \"fail\",\n  \"headline\": \"4 of 13 cases failed\",\n  \"tool\": \"urnic v0.9.1\",\n")) {
 		t.Errorf("it begins with %.80s", first)
 	}
 }

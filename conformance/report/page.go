@@ -18,6 +18,8 @@ type page struct {
 	ScriptHash string
 
 	Tool, Target, Profile string
+	Outcome, Headline     string // the verdict on the run, and why
+	Passed                bool
 	Strict                bool
 	Began, BeganISO, Took string
 

@@ -20,10 +20,11 @@ const (
 // TextOptions say how [Text] writes.
 type TextOptions struct {
 	Verbose bool // tell more of inconclusive cases, and of those that passed or were skipped
+	Color   bool // of the verdict on the run, for terminals: green if the target passed, else red
 	Width   int  // of the terminal, in columns; what is not from 80 to 120 is taken as the nearest that is, 0 as 96
 }
 
-// Text writes a report for people: each case that failed, with what was sent,
+// Text writes a report for people: the verdict on the run; each case that failed, with what was sent,
 // expected and received and the exchange as a ladder; then those that are
 // inconclusive, with the reason; then the RFCs in a table and the totals, which so
 // are the last lines of a log. Its error is that of w.
@@ -33,6 +34,7 @@ func Text(w io.Writer, r *conformance.Report, o TextOptions) error {
 		width = min(max(o.Width, minWidth), maxWidth)
 	}
 	var b strings.Builder
+	textHeadline(&b, r, width, o.Color)
 	textHead(&b, r, width)
 	for _, v := range []conformance.Verdict{conformance.Fail, conformance.Inconclusive} {
 		if v == conformance.Inconclusive && !o.Verbose {
@@ -55,6 +57,25 @@ func Text(w io.Writer, r *conformance.Report, o TextOptions) error {
 	textTotals(&b, r)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// textHeadline writes the verdict on the run, and why it is so.
+func textHeadline(b *strings.Builder, r *conformance.Report, width int, color bool) {
+	outcome := strings.ToUpper(string(r.Outcome()))
+	for i, l := range wrap(outcome+": "+line(r.Headline()), width) {
+		if rest, found := strings.CutPrefix(l, outcome); i == 0 && found && color {
+			l = outcomeColor(r) + outcome + "\x1b[0m" + rest
+		}
+		b.WriteString(l + "\n")
+	}
+}
+
+// outcomeColor returns what makes a terminal write bold and green, or bold and red.
+func outcomeColor(r *conformance.Report) string {
+	if r.Outcome() == conformance.Passed {
+		return "\x1b[1;32m"
+	}
+	return "\x1b[1;31m"
 }
 
 func textHead(b *strings.Builder, r *conformance.Report, width int) {

@@ -56,6 +56,31 @@ func TestTextTellsWhatWasSentExpectedAndReceived(t *testing.T) {
 	}
 }
 
+// The verdict on the run comes first, in a color where there is one.
+func TestTextBeginsWithTheVerdict(t *testing.T) {
+	failed := sample(t)
+	passed := assemble(slices.DeleteFunc(slices.Clone(failed.Results), func(r conformance.Result) bool {
+		return r.Verdict == conformance.Fail
+	}))
+	lost := sample(t)
+	lost.Lost = "the target is gone: " + hostile
+	for _, test := range []struct {
+		report *conformance.Report
+		color  bool
+		want   string
+	}{
+		{failed, false, "FAIL: 4 of 13 cases failed\n"},
+		{failed, true, "\x1b[1;31mFAIL\x1b[0m: 4 of 13 cases failed\n"},
+		{passed, false, "PASS: none of 9 cases failed\n"},
+		{passed, true, "\x1b[1;32mPASS\x1b[0m: none of 9 cases failed\n"},
+		{lost, true, "\x1b[1;31mTARGET LOST\x1b[0m: the target is gone: \\x1b[2J"},
+	} {
+		if out := text(t, test.report, TextOptions{Color: test.color}); !strings.HasPrefix(out, test.want) {
+			t.Errorf("it begins with %.100q; want %q", out, test.want)
+		}
+	}
+}
+
 func TestVerboseTextTellsOfPassesAndSkips(t *testing.T) {
 	out := text(t, sample(t), TextOptions{Verbose: true})
 	for _, want := range []string{
