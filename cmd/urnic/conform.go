@@ -312,7 +312,7 @@ func verdict(rep *conformance.Report) error {
 	if rep.Outcome() == conformance.Passed {
 		return nil
 	}
-	return errors.New(escaped(rep.Headline()))
+	return errors.New(rep.Headline())
 }
 
 // listCases prints the cases that are selected, and the coverage of the whole suite.

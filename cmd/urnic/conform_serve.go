@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,14 +98,14 @@ func (o *conformServeOptions) ready(a net.Addr) string {
 	if !o.json {
 		return fmt.Sprintf("listening at %v", a)
 	}
-	line, err := json.Marshal(struct {
+	line, err := jsonLine(struct {
 		Listening string `json:"listening"`
 		Protocol  int    `json:"protocol"`
 	}{a.String(), service.Version})
 	if err != nil { // of a string and a number: it can't be
 		return err.Error()
 	}
-	return string(line)
+	return line
 }
 
 // adviseConformListen says what to do about an address that can't be listened at.

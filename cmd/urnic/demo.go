@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -124,7 +123,7 @@ func (d *demoReport) add(r demo.Result) {
 
 func (d *demoReport) write(w io.Writer, err error) error {
 	d.OK, d.Error = err == nil, text(err)
-	return json.NewEncoder(w).Encode(d)
+	return writeJSON(w, d)
 }
 
 // checkRecording prints the ladder, and checks that the recording keeps the

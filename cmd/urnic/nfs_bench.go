@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -170,7 +169,7 @@ func (o *nfsBenchOptions) run(ctx context.Context, address string, stdout, stder
 		if o.pcap == "-" {
 			out = stderr
 		}
-		err = errors.Join(err, json.NewEncoder(out).Encode(report))
+		err = errors.Join(err, writeJSON(out, report))
 	}
 	return err
 }

@@ -92,7 +92,7 @@ func (o *nfsBenchOptions) runLocal(ctx context.Context, stdout, stderr io.Writer
 	}
 	if o.json {
 		report.Error = text(err)
-		return errors.Join(err, json.NewEncoder(stdout).Encode(report))
+		return errors.Join(err, writeJSON(stdout, report))
 	}
 	return errors.Join(err, report.table(stdout))
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"urnic/internal/printable"
 )
 
 // nfsCopyOptions are the flags of urnic nfs get and put.
@@ -168,7 +170,7 @@ func (c *copier) did(from, to string, n int64, took time.Duration) {
 		}
 		c.out.print(line)
 	case c.verbose:
-		c.out.print(fmt.Sprintf("%s -> %s: %d octets", shown(from), shown(to), n))
+		c.out.print(fmt.Sprintf("%s -> %s: %d octets", printable.Name(from), printable.Name(to), n))
 	}
 }
 
@@ -178,7 +180,7 @@ func (c *copier) progress(name string, size int64) *progress {
 	if c.trace { // whose lines would be in the way
 		w = io.Discard
 	}
-	return newProgress(w, size, progressbar.OptionSetDescription(shown(name)), progressbar.OptionShowBytes(true))
+	return newProgress(w, size, progressbar.OptionSetDescription(printable.Name(name)), progressbar.OptionShowBytes(true))
 }
 
 // A progressWriter tells a progress of what is written.

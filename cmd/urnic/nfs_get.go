@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"urnic/internal/printable"
 	"urnic/ulp/nfs"
 )
 
@@ -27,7 +28,7 @@ func (c *copier) get(name, local string) error {
 		if base == "/" { // an export that is called that
 			base = "."
 		} else if !localName(base) {
-			return fmt.Errorf("no file can be called %s here: give another name", shown(base))
+			return fmt.Errorf("no file can be called %s here: give another name", printable.Name(base))
 		}
 		local = filepath.Join(local, base)
 	}
@@ -52,7 +53,7 @@ func (c *copier) getAny(root *os.Root, name, local string, info fs.FileInfo) err
 		return c.getFile(root, name, local, info)
 	case fs.ModeDir:
 		if !c.recursive {
-			return fmt.Errorf("%s is a directory: copy it with -R", shown(name))
+			return fmt.Errorf("%s is a directory: copy it with -R", printable.Name(name))
 		}
 		return c.getDir(root, name, local, info.Mode().Perm())
 	case fs.ModeSymlink:
@@ -68,7 +69,7 @@ func (c *copier) getAny(root *os.Root, name, local string, info fs.FileInfo) err
 		return root.Symlink(target, local)
 	default:
 	}
-	c.skip(fmt.Errorf("%s is a %s, which is not copied", shown(name), nfsTypes[info.(*nfs.FileInfo).Attr().Type]))
+	c.skip(fmt.Errorf("%s is a %s, which is not copied", printable.Name(name), nfsTypes[info.(*nfs.FileInfo).Attr().Type]))
 	return nil
 }
 
@@ -97,7 +98,7 @@ func (c *copier) getDir(root *os.Root, name, local string, perm fs.FileMode) (er
 	return c.lister.each(c.ctx, name, func(e *nfs.DirEntry) error {
 		full := path.Join(name, e.Name())
 		if !localName(e.Name()) {
-			c.skip(fmt.Errorf("%s: no file can be called that here", shown(full)))
+			c.skip(fmt.Errorf("%s: no file can be called that here", printable.Name(full)))
 			return nil
 		}
 		info, err := e.Info()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"urnic/internal/printable"
 	"urnic/ulp/nfs"
 )
 
@@ -26,7 +27,7 @@ type lister struct {
 // each calls do for the entries of a directory, sorted by name, until it returns an error.
 func (l *lister) each(ctx context.Context, name string, do func(e *nfs.DirEntry) error) error {
 	if l.depth == treeDepthMost {
-		return fmt.Errorf("%s: %w: %d", shown(name), nfs.ErrDepth, treeDepthMost)
+		return fmt.Errorf("%s: %w: %d", printable.Name(name), nfs.ErrDepth, treeDepthMost)
 	}
 	l.depth++
 	held := l.held
@@ -46,7 +47,7 @@ func (l *lister) each(ctx context.Context, name string, do func(e *nfs.DirEntry)
 			continue
 		}
 		if l.held += e.Memory(); l.held > nfs.ListingMost {
-			return fmt.Errorf("%s: %w to be sorted; `urnic nfs ls -U` lists it as it is", shown(name), nfs.ErrEntries)
+			return fmt.Errorf("%s: %w to be sorted; `urnic nfs ls -U` lists it as it is", printable.Name(name), nfs.ErrEntries)
 		}
 		entries = append(entries, e)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"urnic/internal/printable"
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/oncrpc"
@@ -88,7 +89,7 @@ func (o *nfsLsOptions) listExports(ctx context.Context, t nfs.Target, out io.Wri
 		return adviseNFS(err, t)
 	}
 	for _, e := range exports {
-		line := shown(e.Dir)
+		line := printable.Name(e.Dir)
 		if o.json {
 			line, err = jsonLine(struct {
 				Export string `json:"export"`
@@ -164,7 +165,7 @@ var nfsTypes = map[nfs3.FileType]string{
 // print prints a line for a file.
 func (o *nfsLsOptions) print(ctx context.Context, c *nfs.Client, out io.Writer, full, name string, info fs.FileInfo) error {
 	if !o.long && !o.json {
-		_, err := fmt.Fprintln(out, shown(name))
+		_, err := fmt.Fprintln(out, printable.Name(name))
 		return err
 	}
 	attr := info.Sys().(*nfs3.Attr) //nolint:forcetypeassert // FileInfo says so
@@ -186,9 +187,9 @@ func (o *nfsLsOptions) print(ctx context.Context, c *nfs.Client, out io.Writer, 
 		return err
 	}
 	if target != "" {
-		target = " -> " + shown(target)
+		target = " -> " + printable.Name(target)
 	}
 	_, err := fmt.Fprintf(out, "%v %3d %5d %5d %12d %s %s%s\n", info.Mode(), attr.Links, attr.UID, attr.GID, attr.Size,
-		info.ModTime().Local().Format("2006-01-02 15:04"), shown(name), target)
+		info.ModTime().Local().Format("2006-01-02 15:04"), printable.Name(name), target)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"urnic/internal/printable"
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/rpcbind"
@@ -112,7 +113,7 @@ func adviseRegistration(ctx context.Context, c *rpcbind.Client, m rpcbind.Mappin
 		for _, other := range list {
 			if other.Program == m.Program && other.Version == m.Version && other.Netid == m.Netid {
 				return fmt.Errorf("--register-rpcbind: rpcbind knows of another server already: %v is at %s. End that, such as the kernel's NFS server; or if it is gone, remove what is left of it with `rpcinfo -d %d %d`",
-					other, printable(other.Addr), m.Program, m.Version)
+					other, printable.Column(other.Addr), m.Program, m.Version)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -202,15 +201,15 @@ func (s *nfsServer) tell(out *lines) {
 		paths = append(paths, t.path)
 	}
 	if s.o.json {
-		line, err := json.Marshal(struct {
+		line, err := jsonLine(struct {
 			TCP     string   `json:"tcp"`
 			RDMA    string   `json:"rdma,omitempty"`
 			Exports []string `json:"exports"`
 		}{tcp, rdma, paths})
 		if err != nil { // of strings: it can't be
-			line = []byte(err.Error())
+			line = err.Error()
 		}
-		out.print(string(line))
+		out.print(line)
 		return
 	}
 	_, port, _ := net.SplitHostPort(tcp)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,8 +80,7 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 	view.end()
 	if report != nil && o.json {
 		report.Error = text(err)
-		e := json.NewEncoder(out)
-		err = errors.Join(err, e.Encode(report))
+		err = errors.Join(err, writeJSON(out, report))
 	}
 	if err == nil {
 		err = plot.draw(report)

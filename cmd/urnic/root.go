@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"urnic/internal/printable"
 )
 
 // newRootCommand returns the command with all its subcommands.
@@ -86,7 +88,7 @@ func text(err error) string {
 	if err == nil {
 		return ""
 	}
-	return escaped(strings.ReplaceAll(err.Error(), "\n", "; "))
+	return printable.Escape(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 // interrupted reports whether err says that the user has ended the command.

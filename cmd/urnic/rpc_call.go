@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -164,7 +163,7 @@ func (o *rpcCallOptions) report(w io.Writer, sorted []time.Duration, r *rpcCallR
 	if o.json {
 		micro := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 		r.Fastest, r.Median, r.Slowest = micro(fastest), micro(median), micro(slowest)
-		return json.NewEncoder(w).Encode(r)
+		return writeJSON(w, r)
 	}
 	what := fmt.Sprintf("program %d version %d", r.Program, r.Version)
 	if r.Procedure != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"urnic/internal/printable"
 	"urnic/ulp/oncrpc/rpcbind"
 )
 
@@ -98,7 +99,7 @@ func (o *rpcOptions) info(ctx context.Context, address string, stdout, stderr io
 	t := tabwriter.NewWriter(stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "program\tversion\tnetid\taddress\tservice\towner")
 	for _, p := range programs {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\n", p.Program, p.Version, printable(p.Netid), printable(p.Address), p.Service, printable(p.Owner))
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\n", p.Program, p.Version, printable.Column(p.Netid), printable.Column(p.Address), p.Service, printable.Column(p.Owner))
 	}
 	return t.Flush()
 }

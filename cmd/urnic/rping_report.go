@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"time"
 
 	"urnic/rdmap"
@@ -60,12 +59,12 @@ func (r *rpingRun) tell(report *rpingReport, qp *rnic.QP, err error) {
 	counters := qp.Counters()
 	report.Sent, report.Received = octets(counters.Sent[:]), octets(counters.Received[:])
 	report.Error = text(err)
-	line, err := json.Marshal(report)
+	line, err := jsonLine(report)
 	if err != nil {
 		r.err.print("urnic: " + text(err))
 		return
 	}
-	r.out.print(string(line))
+	r.out.print(line)
 }
 
 func octets(counts []rdmap.Count) (sum uint64) {

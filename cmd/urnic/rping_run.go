@@ -10,6 +10,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"urnic/internal/printable"
 	"urnic/internal/rping"
 	"urnic/rnic"
 )
@@ -44,7 +45,8 @@ func runRping(ctx context.Context, o rpingOptions, stdout, stderr io.Writer) (er
 	return errors.Join(err, r.out.failed)
 }
 
-// lines writes lines of several connections to one writer.
+// lines writes lines of several connections to one writer. What a terminal can't show is
+// escaped.
 type lines struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -54,7 +56,7 @@ type lines struct {
 func (l *lines) print(s string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := fmt.Fprintln(l.w, s); err != nil && l.failed == nil {
+	if _, err := fmt.Fprintln(l.w, printable.Escape(s)); err != nil && l.failed == nil {
 		l.failed = err
 	}
 }

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
 
+	"urnic/rnic"
 	"urnic/ulp/nfs"
 )
 
@@ -29,25 +35,6 @@ func wantPrintable(t *testing.T, what, s string) {
 			t.Errorf("%s has %q: %q", what, r, s)
 			return
 		}
-	}
-}
-
-func TestEscaped(t *testing.T) {
-	for s, want := range map[string]string{
-		"": "", "plain, é, 日本": "plain, é, 日本",
-		esc: `\x1b]0;title\a\x1b[31m`, bidi: `\u202egpj.exe`, c1: `\u009b2J`, raw: `\xff\xfe`, "a\tb\x00": `a\tb\x00`, "\U000e0001": `\U000e0001`,
-	} {
-		if got := escaped(s); got != want {
-			t.Errorf("%q becomes %q, not %q", s, got, want)
-		}
-	}
-	for _, s := range []string{"plain", esc, bidi, c1, "\U000e0001\"\\"} {
-		line, err := jsonLine(map[string]string{"name": s})
-		var back map[string]string
-		if e := errors.Join(err, json.Unmarshal([]byte(line), &back)); e != nil || back["name"] != s {
-			t.Errorf("%q: %q, %v", s, line, e)
-		}
-		wantPrintable(t, "the JSON", line)
 	}
 }
 
@@ -120,6 +107,125 @@ func TestCopiesKeepPermissions(t *testing.T) {
 	check("put", filepath.Join(filepath.Dir(dir), "put"))
 	_ = os.Chmod(filepath.Join(filepath.Dir(dir), "put", "closed"), 0o700)
 	s.stop(t)
+}
+
+// What the program at the other end says does not control the terminal either: why it
+// rejects a connection, what an error of it is called, or the data that rping shows.
+func TestWordsOfPeersOnTheTerminal(t *testing.T) {
+	words := esc + bidi + c1 + raw + "\n\r\x00"
+	rejecting := peerDevice(t)
+	l, err := rejecting.Listen(t.Context(), "127.0.0.1:0")
+	do(t, err)
+	go func() {
+		for {
+			r, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			_ = r.Reject(context.Background(), []byte(words))
+		}
+	}()
+	message, err := json.Marshal(esc + c1)
+	do(t, err)
+	service := answering(t, `{"id":1,"error":{"code":"failed","message":`+string(message)+`}}`)
+	for _, args := range [][]string{
+		{"perf", "client", l.Addr().String()},
+		{"perf", "client", "--json", l.Addr().String()},
+		{"rping", "-c", "-a", "127.0.0.1", "-p", port(l.Addr())},
+		{"rping", "-c", "--json", "-a", "127.0.0.1", "-p", port(l.Addr())},
+		{"rpc", "call", l.Addr().String(), "nfs", "3", "--rdma"},
+		{"conform", "--profile", "urnic", "--target", service},
+	} {
+		status, out, errOut := urnic(t, nil, args...)
+		if status == 0 || errOut == "" {
+			t.Errorf("%q: status %d, stderr %q", args, status, errOut)
+		}
+		wantPrintable(t, fmt.Sprintf("%q", args), out)
+		wantPrintable(t, fmt.Sprintf("%q", args), errOut)
+	}
+	server, at := serve(t, "127.0.0.1", "-v")
+	pingWith(t, peerDevice(t), at, words)
+	<-server.done
+	if out := server.out.String(); !strings.Contains(out, `server ping data: \x1b]0;title\a\x1b[31m\u202egpj.exe`) {
+		t.Errorf("rping shows %q", out)
+	}
+	wantPrintable(t, "rping -v", server.out.String())
+	wantPrintable(t, "rping -v", server.errOut.String())
+}
+
+// Log records have peers' words only in quotes.
+func TestWordsOfPeersInTheLog(t *testing.T) {
+	var out bytes.Buffer
+	cfg, err := (&deviceFlags{logLevel: "debug"}).config(&out)
+	do(t, err)
+	cfg.Logger.Debug("a peer "+esc, "error", errors.New(esc+bidi+c1+raw+"\nlevel=ERROR"))
+	if out.Len() == 0 || strings.Count(out.String(), "\n") > 1 {
+		t.Errorf("%q", out.String())
+	}
+	wantPrintable(t, "the log", out.String())
+}
+
+func peerDevice(t *testing.T) *rnic.Device {
+	t.Helper()
+	dev, err := rnic.Open(rnic.Config{})
+	do(t, err)
+	t.Cleanup(func() { do(t, dev.Close()) })
+	return dev
+}
+
+func port(a net.Addr) string {
+	_, port, _ := net.SplitHostPort(a.String())
+	return port
+}
+
+// answering listens, and says the same line to all who connect and say something.
+func answering(t *testing.T, line string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	do(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				if _, err := bufio.NewReader(c).ReadString('\n'); err == nil {
+					_, _ = io.WriteString(c, line+"\n")
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// pingWith has a server of rping read data of this side's choice.
+func pingWith(t *testing.T, dev *rnic.Device, port, data string) {
+	t.Helper()
+	pd, err := dev.AllocPD()
+	do(t, err)
+	cq, err := dev.CreateCQ(rnic.CQAttr{})
+	do(t, err)
+	qp, err := pd.CreateQP(rnic.QPAttr{SendCQ: cq, RecvCQ: cq})
+	do(t, err)
+	mem := []byte(data)
+	mr, err := pd.Register(mem, rnic.RemoteRead)
+	do(t, err)
+	answer, err := pd.Register(make([]byte, 16), rnic.LocalWrite)
+	do(t, err)
+	do(t, qp.PostRecv(rnic.RecvWR{ID: 2, SGL: []rnic.SGE{answer.SGE(0, 16)}}), qp.Connect(t.Context(), "127.0.0.1:"+port, rnic.ConnParam{IRD: 1, ORD: 1}))
+	target := mr.Remote(0)
+	advert := binary.BigEndian.AppendUint64(nil, target.TO)
+	advert = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(advert, uint32(target.STag)), uint32(len(mem)))
+	do(t, qp.PostSend(rnic.SendWR{ID: 1, Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: advert}))
+	for range 2 { // the Send, and the server's answer, which says that it has read
+		var wcs [1]rnic.WC
+		_, err := cq.Wait(t.Context(), wcs[:])
+		do(t, err, wcs[0].Err())
+	}
+	do(t, qp.Disconnect(t.Context()))
 }
 
 // A command keeps the first errors of many.

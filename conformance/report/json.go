@@ -1,10 +1,12 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 
 	"urnic/conformance"
+	"urnic/internal/printable"
 )
 
 // Format names the form of a JSON report. It changes if a field goes or changes
@@ -12,7 +14,8 @@ import (
 const Format = "urnic-conform/1"
 
 // JSON writes a report as an indented JSON object, as docs/conform.schema.json
-// describes it. The same report gives the same octets. Its error is that of w.
+// describes it, that a terminal can show. The same report gives the same octets. Its error
+// is that of w.
 func JSON(w io.Writer, r *conformance.Report) error {
 	document := struct {
 		Format   string              `json:"format"`
@@ -30,8 +33,13 @@ func JSON(w io.Writer, r *conformance.Report) error {
 			document.Results[i].Clauses = []string{}
 		}
 	}
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(document)
+	if err := e.Encode(document); err != nil {
+		return err
+	}
+	_, err := w.Write(printable.JSON(b.Bytes()))
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -146,5 +147,15 @@ func TestJSONReportIsStable(t *testing.T) {
 	}
 	if !bytes.HasPrefix(first, []byte("{\n  \"format\": \"urnic-conform/1\",\n  \"outcome\": \"fail\",\n  \"headline\": \"4 of 13 cases failed\",\n  \"tool\": \"urnic v0.9.1\",\n")) {
 		t.Errorf("it begins with %.80s", first)
+	}
+}
+
+// A terminal can show the report, whatever the target has said: encoding/json leaves C1
+// controls and what changes the direction of text as they are.
+func TestJSONReportHasNoControls(t *testing.T) {
+	for _, r := range string(asJSON(t, sample(t))) {
+		if r != '\n' && (!unicode.IsPrint(r) || r == unicode.ReplacementChar) {
+			t.Fatalf("it has %q", r)
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package dropin
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -173,6 +174,12 @@ func TestLog(t *testing.T) {
 		if n := strings.Count(said.String(), "\n"); n != len(want) {
 			t.Errorf("%s: %d lines; want %d:\n%s", name, n, len(want), said)
 		}
+	}
+	said := new(lines)
+	hostile := &logger{level: logDebug, w: said}
+	hostile.slog().Debug("a peer", "error", errors.New("says \x1b[2J\nurnic: \u202eexe"))
+	if want := `urnic: a peer error=says \x1b[2J\nurnic: \u202eexe` + "\n"; said.String() != want {
+		t.Errorf("%q; want %q", said, want)
 	}
 	l := newLab(t)
 	l.Engine.Log(logError, "from C")

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+
+	"urnic/internal/printable"
 )
 
 // Levels of URNIC_LOG, as engine.h numbers them.
@@ -30,14 +32,15 @@ type logger struct {
 	warned sync.Map // what was said already that is said once
 }
 
-// print writes one line.
+// print writes one line. Peers have written parts of some messages, so what a terminal can't
+// show is escaped.
 func (l *logger) print(level uint32, message string) {
 	if level > l.level {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Fprintf(l.w, "urnic: %s\n", message)
+	fmt.Fprintf(l.w, "urnic: %s\n", printable.Escape(message))
 }
 
 func (l *logger) printf(level uint32, format string, args ...any) {
