@@ -12,6 +12,8 @@ PREFIX  ?= /usr/local
 CC      ?= cc
 CFLAGS  ?= -O2 -g
 MUTANTSFLAGS ?=
+MUTATIONFLAGS ?=
+PKG ?= pd stag ddp rdmap mpa
 LINTTAGS := interop,dropin
 TIMES ?= 20
 DROPIN ?= ./cmd/liburnic ./internal/dropintest
@@ -122,6 +124,11 @@ conform: ## run the conformance suite against our own stack, TIMES times (20)
 .PHONY: mutants
 mutants: ## build urnic with one fault at a time, and have urnic conform find each (MUTANTSFLAGS)
 	$(GO) run ./conformance/mutants/run $(MUTANTSFLAGS)
+
+.PHONY: mutation
+mutation: ## change PKG (pd stag ddp rdmap mpa) in one place at a time, and have its tests notice (MUTATIONFLAGS)
+	$(GO) -C internal/tools build -o ../../bin/mutation ./mutation
+	@status=0; for p in $(PKG); do bin/mutation $(MUTATIONFLAGS) ./$$p || status=1; done; exit $$status
 
 .PHONY: interop
 interop: liburnic ## run against Linux siw in a guest (QEMU; see internal/interop/lab)

@@ -1,0 +1,2 @@
+// Package above uses calc.
+package above

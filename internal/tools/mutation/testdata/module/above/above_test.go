@@ -1,0 +1,13 @@
+package above
+
+import (
+	"testing"
+
+	"example.org/module/calc"
+)
+
+func TestDouble(t *testing.T) {
+	if calc.Double(3) != 6 {
+		t.Error("wrong double")
+	}
+}
