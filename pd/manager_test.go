@@ -2,6 +2,7 @@ package pd
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -48,8 +49,8 @@ func TestNoDomainTakesMoreThanItsShare(t *testing.T) {
 	m := NewManager(Limits{QueuePairs: 10}, Limits{QueuePairs: 6})
 	a, _ := m.NewDomain()
 	b, _ := m.NewDomain()
-	if err := a.Reserve(QueuePairs, 7); err == nil {
-		t.Error("one domain took seven of ten")
+	if err := a.Reserve(QueuePairs, 7); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("limit of the protection domain %d:", a.ID())) {
+		t.Errorf("seven of ten for one domain: %v; want the domain's limit", err)
 	}
 	if err := a.Reserve(QueuePairs, 6); err != nil {
 		t.Fatal(err)
