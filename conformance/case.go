@@ -1,10 +1,6 @@
 package conformance
 
-import (
-	"strings"
-
-	"urnic/conformance/catalogue"
-)
+import "strings"
 
 // Roles is a set of the roles that a target can have in a connection (RFC 5044
 // §7.1).
@@ -122,73 +118,3 @@ func Matches(pattern, group string, c Case) bool {
 	}
 	return false
 }
-
-// coverage tells RFC by RFC how much of the catalogue the groups' cases test, and
-// how the clauses fared in results, which may be none.
-func coverage(groups []Group, results []Result) []Coverage {
-	tested := map[string]bool{}
-	for _, g := range groups {
-		for _, c := range g.Cases {
-			for _, id := range c.Clauses() {
-				tested[id] = true
-			}
-		}
-	}
-	verdicts := map[string]map[Verdict]bool{}
-	totals := map[string]*Totals{}
-	for _, r := range results {
-		for _, id := range r.Clauses {
-			if verdicts[id] == nil {
-				verdicts[id] = map[Verdict]bool{}
-			}
-			verdicts[id][r.Verdict] = true
-		}
-		rfc := catalogue.Clause{ID: r.Clauses[0]}.RFC()
-		if totals[rfc] == nil {
-			totals[rfc] = new(Totals)
-		}
-		totals[rfc].Add(r.Verdict)
-	}
-	var out []Coverage
-	at := map[string]int{}
-	for _, c := range catalogue.All() {
-		i, ok := at[c.RFC()]
-		if !ok {
-			i = len(out)
-			at[c.RFC()] = i
-			out = append(out, Coverage{RFC: c.RFC()})
-			if t := totals[c.RFC()]; t != nil {
-				out[i].Totals = *t
-			}
-		}
-		count := &out[i].Advised
-		if c.Level.Binding() {
-			count = &out[i].Binding
-		}
-		count.add(c, tested[c.ID], verdicts[c.ID])
-	}
-	return out
-}
-
-func (n *Clauses) add(c catalogue.Clause, tested bool, verdicts map[Verdict]bool) {
-	switch {
-	case !tested && c.Untestable != "":
-		n.Untestable++
-		return
-	case !tested:
-		n.Open++
-		return
-	}
-	n.Tested++
-	switch {
-	case verdicts[Fail]:
-		n.Broken++
-	case verdicts[Pass] && !verdicts[Inconclusive]:
-		n.Kept++
-	default:
-		n.Unknown++
-	}
-}
-
-// CoverageOf tells how much of the catalogue the groups' cases test.
-func CoverageOf(groups []Group) []Coverage { return coverage(groups, nil) }

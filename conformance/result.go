@@ -44,6 +44,7 @@ type Report struct {
 	Duration time.Duration `json:"duration_ns"`
 	Totals   Totals        `json:"totals"`
 	Coverage []Coverage    `json:"coverage"` // RFC by RFC
+	Clauses  []ClauseState `json:"clauses"`  // all of the catalogue, in its order
 	Results  []Result      `json:"results"`  // in the order of the cases
 
 	// Lost says that the target could not be reached any more, and since when, if the
@@ -76,28 +77,3 @@ func (t *Totals) Add(v Verdict) {
 
 // All returns how many results are counted.
 func (t Totals) All() int { return t.Pass + t.Fail + t.Inconclusive + t.Skipped }
-
-// A Coverage tells how much of an RFC the cases of a suite test, whoever is the
-// target, and how the clauses fared in this run.
-type Coverage struct {
-	RFC string `json:"rfc"` // "RFC 5041"
-
-	// Clauses by what can be known of them: with cases, without any for the reason
-	// that the catalogue gives, and open, which is neither.
-	Binding Clauses `json:"binding"` // MUST and MUST NOT
-	Advised Clauses `json:"advised"` // SHOULD and SHOULD NOT
-
-	Totals Totals `json:"totals"` // results of the cases named by this RFC's clauses
-}
-
-// Clauses counts clauses.
-type Clauses struct {
-	Tested     int `json:"tested"`
-	Untestable int `json:"untestable"`
-	Open       int `json:"open"`
-	// Kept, Broken and Unknown say how the tested ones fared in this run: all of
-	// their cases passed, one failed, or none of them could tell.
-	Kept    int `json:"kept"`
-	Broken  int `json:"broken"`
-	Unknown int `json:"unknown"`
-}

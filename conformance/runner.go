@@ -153,7 +153,8 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	for _, res := range results {
 		report.Totals.Add(res.Verdict)
 	}
-	report.Coverage = coverage(r.Groups, results)
+	report.Clauses = r.states(results)
+	report.Coverage = coverage(report.Clauses, results)
 	return report, nil
 }
 

@@ -254,24 +254,3 @@ func TestAFailureTellsWhatWasSent(t *testing.T) {
 		t.Errorf("the recording has the mode %v", info.Mode())
 	}
 }
-
-// What the cases test is counted by clause; a clause is kept if all of its cases
-// pass, and broken if one fails.
-func TestCoverage(t *testing.T) {
-	pass := Case{Clause: must, Name: "a", Roles: Responder, Run: func(*T) {}}
-	fail := Case{Clause: "rfc5041-7.1-8", Name: "b", Also: []string{must}, Roles: Responder, Run: func(t *T) { t.Fail("a", "b") }}
-	report := runCases(t, newDeaf(t), Options{}, pass, fail)
-	for _, c := range report.Coverage {
-		if c.RFC != "RFC 5041" {
-			continue
-		}
-		if c.Binding.Tested != 2 || c.Binding.Broken != 2 || c.Binding.Kept != 0 || c.Totals != (Totals{Pass: 1, Fail: 1}) {
-			t.Errorf("%+v", c)
-		}
-		if c.Binding.Open == 0 || c.Binding.Untestable == 0 {
-			t.Errorf("%+v", c)
-		}
-		return
-	}
-	t.Error("RFC 5041 is missing")
-}

@@ -27,6 +27,9 @@ func JSON(w io.Writer, r *conformance.Report) error {
 	if document.Coverage == nil {
 		document.Coverage = []conformance.Coverage{}
 	}
+	if document.Clauses == nil {
+		document.Clauses = []conformance.ClauseState{}
+	}
 	document.Results = append([]conformance.Result{}, document.Results...)
 	for i := range document.Results {
 		if document.Results[i].Clauses == nil {

@@ -103,6 +103,7 @@ func TestSchemaHasEveryField(t *testing.T) {
 		{reflect.TypeFor[conformance.Totals](), def("totals"), nil},
 		{reflect.TypeFor[conformance.Coverage](), def("coverage"), nil},
 		{reflect.TypeFor[conformance.Clauses](), def("clauses"), nil},
+		{reflect.TypeFor[conformance.ClauseState](), def("clauseState"), nil},
 		{reflect.TypeFor[wire.Event](), def("event"), nil},
 	} {
 		names := map[string]bool{}

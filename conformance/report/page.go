@@ -62,8 +62,8 @@ type pageLink struct{ Href, Text, Verdict string }
 type pageCoverage struct{ Rows []pageClauses }
 
 type pageClauses struct {
-	RFC, Level string
-	All        int
+	RFC, Level  string
+	All, NotRun int
 	conformance.Clauses
 	Segments []pageSegment
 }
@@ -148,24 +148,21 @@ func (p *page) pageCase(r *conformance.Result) *pageCase {
 }
 
 func (p *page) coverage(r *conformance.Report) {
-	var all conformance.Clauses
 	for _, c := range r.Coverage {
 		p.Coverage = append(p.Coverage, pageCoverage{[]pageClauses{
 			clausesRow(line(c.RFC), "MUST", c.Binding), clausesRow(line(c.RFC), "SHOULD", c.Advised),
 		}})
-		all = sum(all, sum(c.Binding, c.Advised))
 	}
-	p.CoverageLead = fmt.Sprintf("Of %s, %d are tested, %d cannot be tested from outside, and %d are open.",
-		count(all.Tested+all.Untestable+all.Open, "clause"), all.Tested, all.Untestable, all.Open)
+	p.CoverageLead = exercised(r)
 }
 
 func clausesRow(rfc, level string, c conformance.Clauses) pageClauses {
-	row := pageClauses{RFC: rfc, Level: level, Clauses: c, All: c.Tested + c.Untestable + c.Open}
+	row := pageClauses{RFC: rfc, Level: level, Clauses: c, All: c.Tested + c.Untestable + c.Open, NotRun: c.Tested - c.Run}
 	from := 0
 	for _, s := range []struct {
 		class string
 		n     int
-	}{{"kept", c.Kept}, {"broken", c.Broken}, {"unknown", c.Unknown}, {"untestable", c.Untestable}, {"open", c.Open}} {
+	}{{"kept", c.Kept}, {"broken", c.Broken}, {"unknown", c.Unknown}, {"notrun", row.NotRun}, {"untestable", c.Untestable}, {"open", c.Open}} {
 		if s.n > 0 && row.All > 0 {
 			percent := func(n int) string { return fmt.Sprintf("%.2f", 100*float64(n)/float64(row.All)) }
 			row.Segments = append(row.Segments, pageSegment{s.class, percent(from), percent(s.n)})
@@ -184,16 +181,20 @@ func (p *page) clauses(r *conformance.Report) {
 			cases[id] = append(cases[id], pageLink{Href: "#" + place(c), Text: heading(c), Verdict: c.Verdict.String()})
 		}
 	}
+	found := map[string]conformance.ClauseState{}
+	for _, c := range r.Clauses {
+		found[c.Clause] = c
+	}
 	var current *pageRFC
-	states := map[string]int{}
+	states := map[conformance.State]int{}
 	summary := func() {
 		if current == nil {
 			return
 		}
 		var parts []string
 		for _, s := range clauseStates {
-			if n := states[s.name]; n > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", n, s.word))
+			if n := states[s]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, clauseWord(s)))
 			}
 		}
 		current.Line = count(len(current.Rows), "clause") + ": " + strings.Join(parts, ", ")
@@ -205,51 +206,29 @@ func (p *page) clauses(r *conformance.Report) {
 			current = &pageRFC{ID: strings.ToLower(strings.ReplaceAll(c.RFC(), " ", "")), RFC: c.RFC()}
 			p.Clauses = append(p.Clauses, current)
 		}
-		row := pageClause{ID: clausePlace(c.ID), Name: c.ID, Level: c.Level.String(), Summary: c.Summary, Cases: cases[c.ID]}
-		state := clauseStates[stateOf(c, row.Cases)]
-		states[state.name]++
-		row.State, row.Word = state.name, state.word
-		if len(row.Cases) == 0 {
-			row.Why = c.Untestable
+		s := found[c.ID]
+		if !slices.Contains(clauseStates, s.State) {
+			s.State = conformance.Open
 		}
-		current.Rows = append(current.Rows, row)
+		states[s.State]++
+		current.Rows = append(current.Rows, pageClause{
+			ID: clausePlace(c.ID), Name: c.ID, Level: c.Level.String(), Summary: c.Summary, Cases: cases[c.ID],
+			State: strings.ReplaceAll(string(s.State), " ", "-"), Word: clauseWord(s.State), Why: line(s.Reason),
+		})
 	}
 	summary()
 }
 
-// What a run says of a clause.
-const (
-	broken = iota
-	unknown
-	kept
-	untestable
-	open
-)
-
-var clauseStates = [...]struct{ name, word string }{
-	broken:     {"broken", "broken"},
-	unknown:    {"unknown", "unknown"},
-	kept:       {"kept", "kept"},
-	untestable: {"untestable", "untestable"},
-	open:       {"open", "not tested"},
+// clauseStates is the order in which the page counts clauses.
+var clauseStates = []conformance.State{
+	conformance.Broken, conformance.Unknown, conformance.Kept, conformance.NotTried, conformance.OtherProfile,
+	conformance.NotSelected, conformance.Untestable, conformance.Open,
 }
 
-// stateOf judges a clause by its cases: it is broken if one failed, kept if one
-// passed and each other passed or was skipped, and else unknown.
-func stateOf(c catalogue.Clause, cases []pageLink) int {
-	n := map[string]int{}
-	for _, l := range cases {
-		n[l.Verdict]++
+// clauseWord is what the page calls a state.
+func clauseWord(s conformance.State) string {
+	if s == conformance.Open {
+		return "without a case"
 	}
-	switch {
-	case len(cases) == 0 && c.Untestable != "":
-		return untestable
-	case len(cases) == 0:
-		return open
-	case n[conformance.Fail.String()] > 0:
-		return broken
-	case n[conformance.Pass.String()] > 0 && n[conformance.Inconclusive.String()] == 0:
-		return kept
-	}
-	return unknown
+	return string(s)
 }

@@ -54,6 +54,7 @@ func Text(w io.Writer, r *conformance.Report, o TextOptions) error {
 		textSkips(&b, r, width)
 	}
 	textTable(&b, r)
+	b.WriteString("\n" + strings.Join(wrap(exercised(r), width), "\n") + "\n")
 	textTotals(&b, r)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -181,29 +182,53 @@ func textSkips(b *strings.Builder, r *conformance.Report, width int) {
 	}
 }
 
+// textTable tells what the run exercised: the RFCs of which it tried something.
 func textTable(b *strings.Builder, r *conformance.Report) {
-	fmt.Fprintf(b, "%-9s  %-21s  %-21s  %s\n", "", "MUST clauses", "SHOULD clauses", "cases")
-	fmt.Fprintf(b, "%-9s%7s%9s%6s %7s%9s%6s %6s%5s%5s%5s\n", "RFC",
-		"tested", "untest.", "open", "tested", "untest.", "open", "pass", "fail", "inc.", "skip")
-	row := func(name string, m, s conformance.Clauses, t conformance.Totals) {
-		fmt.Fprintf(b, "%s%7d%9d%6d %7d%9d%6d %6d%5d%5d%5d\n", pad(name, 9),
-			m.Tested, m.Untestable, m.Open, s.Tested, s.Untestable, s.Open, t.Pass, t.Fail, t.Inconclusive, t.Skipped)
+	const head, line1, row = "%-12s%-23s%-24s%s\n", "%-9s%6s%5s%7s%6s%5s%5s%7s%6s%7s%5s%5s%5s\n", "%s%6d%5d%7d%6d%5d%5d%7d%6d%7d%5d%5d%5d\n"
+	fmt.Fprintf(b, head, "", "MUST clauses", "SHOULD clauses", "cases")
+	fmt.Fprintf(b, line1, "RFC", "run", "kept", "broken", "unkn.", "run", "kept", "broken", "unkn.", "pass", "fail", "inc.", "skip")
+	write := func(name string, m, s conformance.Clauses, t conformance.Totals) {
+		fmt.Fprintf(b, row, pad(name, 9), m.Run, m.Kept, m.Broken, m.Unknown, s.Run, s.Kept, s.Broken, s.Unknown,
+			t.Pass, t.Fail, t.Inconclusive, t.Skipped)
 	}
 	var all conformance.Coverage
 	for _, c := range r.Coverage {
-		row(line(c.RFC), c.Binding, c.Advised, c.Totals)
-		all.Binding, all.Advised = sum(all.Binding, c.Binding), sum(all.Advised, c.Advised)
+		if c.Binding.Run+c.Advised.Run+c.Totals.All() > 0 {
+			write(line(c.RFC), c.Binding, c.Advised, c.Totals)
+		}
+		all.Binding, all.Advised = all.Binding.Plus(c.Binding), all.Advised.Plus(c.Advised)
 	}
-	row("all", all.Binding, all.Advised, r.Totals)
-	b.WriteString("\nuntest.: no case can tell from outside; open: no case yet; inc.: inconclusive\n")
+	write("all", all.Binding, all.Advised, r.Totals)
+	b.WriteString("\nrun: exercised; unkn.: unknown, as a case was inconclusive; inc.: inconclusive\n")
 }
 
-// sum adds clauses.
-func sum(a, b conformance.Clauses) conformance.Clauses {
-	return conformance.Clauses{
-		Tested: a.Tested + b.Tested, Untestable: a.Untestable + b.Untestable, Open: a.Open + b.Open,
-		Kept: a.Kept + b.Kept, Broken: a.Broken + b.Broken, Unknown: a.Unknown + b.Unknown,
+// exercised tells in sentences how much of the catalogue a run has exercised, and why
+// not the rest.
+func exercised(r *conformance.Report) string {
+	var n conformance.Clauses
+	for _, c := range r.Coverage {
+		n = n.Plus(c.Binding).Plus(c.Advised)
 	}
+	text := fmt.Sprintf("This run exercised %d of %s that cases test.", n.Run, count(n.Tested, "clause"))
+	var rest []string
+	for _, part := range []struct {
+		n    int
+		text string
+	}{
+		{n.OtherProfile, "for other profiles"}, {n.NotSelected, "not selected by --only"}, {n.NotTried, "skipped"},
+	} {
+		if part.n > 0 {
+			rest = append(rest, fmt.Sprintf("%d %s", part.n, part.text))
+		}
+	}
+	if len(rest) > 0 {
+		text += " Of the others: " + strings.Join(rest, ", ") + "."
+	}
+	text += fmt.Sprintf(" No case can test %d from outside", n.Untestable)
+	if n.Open > 0 {
+		text += fmt.Sprintf(", and %d have no case yet", n.Open)
+	}
+	return text + "."
 }
 
 func textTotals(b *strings.Builder, r *conformance.Report) {
