@@ -28,8 +28,9 @@ belongs to it are shown by name. A connection carries RPC-over-RDMA if a side sa
 its private data, or if the server's port is 20049; --ulp rpcrdma takes all connections
 for it, --ulp none looks no further than RDMAP.
 
-It takes pcap and pcapng files, compressed with gzip or not, of Ethernet, Linux cooked,
-raw IP and loopback captures, IPv4 and IPv6. FILE - is standard input. Lost, repeated and
+It takes pcap and pcapng files, compressed with gzip or not, of Ethernet, Linux cooked, PPP,
+raw IP and loopback captures, IPv4 and IPv6, also within VLANs, MPLS, PPPoE, GRE, VXLAN and
+other tunnels. What could not be decoded is said. FILE - is standard input. Lost, repeated and
 reordered packets are put in order; what is missing is said and is no violation. How
 much of the files was read is shown on a terminal, if that takes longer than two seconds.
 
@@ -77,10 +78,29 @@ Output
       "read_chunks","read_chunk_bytes","write_chunks","write_chunk_bytes":  data items moved
       "long_calls","long_replies","long_bytes":  messages that came in chunks themselves
       "shortest_seconds","mean_seconds","longest_seconds"}]}   from call to reply
+}],
+"unlisted_connections":              how many more connections there are than listed
+"files":[{
+  "file",
+  "verdict":                         ok: iWARP, and all of it was checked;
+                                     violations: rules were broken;
+                                     incomplete: not all could be checked;
+                                     no-iwarp: there is no iWARP connection
+  "packets","tcp_packets","tcp_connections","iwarp_connections","violations",
+  "undecoded_bytes":                 of all its iWARP connections
+  "short_packets","short_bytes":     TCP packets captured in part, and what is missing of them
+  "ip_fragments","unknown_link_packets",
+  "undecoded_packets":[{"reason","packets"}]   that may hold TCP
+  "not_followed":                    TCP connections that were given up too early
+  "mid_stream":                      TCP connections whose start is missing, and may be iWARP
+  "remarks":[...]                    the same for people, as on standard error
 }]}
 
-The exit status is 0 if all files were read to their end; with --strict, only if no rule
-was broken as well.`
+With --json alone, the last line of each file is {"event":"file", ...} with the same keys.
+
+The exit status is 0 if all files were read to their end, and the connection of --connection
+is there; with --strict, only if the verdict on all files is ok as well: there is iWARP, all
+of it was checked, and no rule was broken.`
 
 // What --ulp may be.
 const (
@@ -106,7 +126,7 @@ func newDissectCommand() *cobra.Command {
   urnic dissect --ladder capture.pcap             the exchange as a ladder
   urnic dissect --segments --json capture.pcap    every FPDU, for programs
   urnic dissect --summary *.pcap.gz               one table for many files
-  urnic dissect --strict --summary capture.pcap   exit status 1 if a rule is broken
+  urnic dissect --strict --summary capture.pcap   exit status 1 unless all is in order
   urnic dissect --rpc nfs.pcap                    NFS over RDMA: calls, replies, chunks
   urnic dissect --rpc --ladder nfs.pcap           the same as a ladder
   urnic dissect --ulp rpcrdma other.pcap          all of it is RPC-over-RDMA
@@ -123,6 +143,9 @@ func newDissectCommand() *cobra.Command {
 					return err
 				}
 			}
+			if o.Connection < 0 {
+				return fmt.Errorf("--connection %d: connections are numbered from 1; 0 shows all", o.Connection)
+			}
 			switch o.ulp {
 			case ulpAuto, ulpRPC, ulpNone:
 			default:
@@ -136,7 +159,7 @@ func newDissectCommand() *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "write JSON, one object a line; with --summary, one object")
 	f.BoolVar(&o.ladder, "ladder", false, "draw the exchange between two columns")
 	f.BoolVar(&o.summary, "summary", false, "only sum up each connection")
-	f.BoolVar(&o.strict, "strict", false, "exit with status 1 if a rule is broken")
+	f.BoolVar(&o.strict, "strict", false, "exit with status 1 if a rule is broken, or if not all could be checked")
 	f.StringVar(&o.ulp, "ulp", ulpAuto, "the upper layer protocol: "+ulpAuto+", "+ulpRPC+" or "+ulpNone)
 	f.BoolVar(&o.Upper, "rpc", false, "of RPC-over-RDMA, show no RDMA messages, only headers and RPC messages")
 	f.IntVar(&o.Connection, "connection", 0, "show only the connection of this number in each file (0: all)")
@@ -149,7 +172,7 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 	w := bufio.NewWriterSize(stdout, 64<<10)
 	var summary dissect.Summary
 	var errs []error
-	violations := 0
+	violations, most, read := 0, 0, 0
 	var remarks bytes.Buffer
 	p := o.progress(files, stdout, stderr)
 	for _, name := range files {
@@ -161,12 +184,17 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 			continue
 		}
 		violations += r.Violations()
+		most = max(most, r.Total.Connections)
+		read++
 		summary.Add(name, r)
 		if err == nil {
-			remark(&remarks, name, r)
+			errs = append(errs, o.remark(&remarks, name, r))
 		}
 		if ctx.Err() != nil {
 			break
+		}
+		if o.json && !o.summary {
+			errs = append(errs, r.WriteJSON(w, name))
 		}
 	}
 	p.end()
@@ -180,10 +208,28 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 		errs = append(errs, write(w))
 	}
 	errs = append(errs, w.Flush())
+	if o.Connection > most && read > 0 && ctx.Err() == nil {
+		errs = append(errs, fmt.Errorf("--connection %d: %s", o.Connection, howMany(most, files)))
+	}
 	if o.strict && violations > 0 {
 		errs = append(errs, fmt.Errorf("%d violations", violations))
 	}
 	return errors.Join(errs...)
+}
+
+// howMany says how many connections there are.
+func howMany(n int, files []string) string {
+	where := "the capture"
+	if len(files) > 1 {
+		where = "each of the captures"
+	}
+	switch n {
+	case 0:
+		return fmt.Sprintf("there is no iWARP connection in %s", where)
+	case 1:
+		return fmt.Sprintf("there is only 1 iWARP connection in %s", where)
+	}
+	return fmt.Sprintf("there are at most %d iWARP connections in %s", n, where)
 }
 
 // progress is that of the files' octets. There is none where the end is not
@@ -235,7 +281,7 @@ func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Re
 		write := h
 		h = func(e *dissect.Event) error { return errors.Join(write(e), w.Flush()) }
 	}
-	return dissect.AnalyzeULP(ctx, r, o.upper(), h)
+	return dissect.Config{ULP: o.upper(), Handler: h, Unlisted: !o.summary}.Analyze(ctx, r)
 }
 
 // upper returns what follows the upper layer protocol, or nil.
@@ -246,22 +292,16 @@ func (o *dissectOptions) upper() dissect.ULP {
 	return &rpcflow.Analyzer{All: o.ulp == ulpRPC}
 }
 
-// remark says what a reader of the output may wonder about.
-func remark(w io.Writer, name string, r *dissect.Result) {
-	s := r.Stats
-	if len(r.Connections) == 0 {
-		fmt.Fprintf(w, "%s: no iWARP connection in %d packets, %d TCP connections\n", name, s.Packets, s.Connections)
-		if r.MidStream > 0 {
-			fmt.Fprintf(w, "%s: %d of them began before the capture did: record again from their start\n", name, r.MidStream)
+// remark writes what a reader of the output may wonder about. With --strict, what was not
+// checked is an error.
+func (o *dissectOptions) remark(w io.Writer, name string, r *dissect.Result) error {
+	var errs []error
+	for _, m := range r.Remarks() {
+		if o.strict && m.Open {
+			errs = append(errs, fmt.Errorf("%s: %s", name, m.Text))
+			continue
 		}
+		fmt.Fprintf(w, "%s: %s\n", name, m.Text)
 	}
-	if s.Fragments > 0 {
-		fmt.Fprintf(w, "%s: %d IP fragments were not put together\n", name, s.Fragments)
-	}
-	if s.Unknown > 0 {
-		fmt.Fprintf(w, "%s: %d packets have a link type that is not known\n", name, s.Unknown)
-	}
-	if s.GivenUp > 0 || r.NotFollowed > 0 {
-		fmt.Fprintf(w, "%s: too many connections at a time; %d were not followed to their end\n", name, s.GivenUp+r.NotFollowed)
-	}
+	return errors.Join(errs...)
 }

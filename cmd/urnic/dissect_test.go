@@ -199,7 +199,7 @@ func recorded(t *testing.T, play func(s *capture.Stream)) []byte {
 func TestCaptureWithoutIWARPIsSaidToBeSo(t *testing.T) {
 	file := recorded(t, func(s *capture.Stream) { s.Sent([]byte("GET / HTTP/1.1\r\n\r\n")) })
 	status, out, errOut := urnic(t, bytes.NewReader(file), "dissect", "--summary", "--json", "-")
-	if status != 0 || strings.TrimSpace(out) != `{"connections":[]}` || errOut != "-: no iWARP connection in 4 packets, 1 TCP connections\n" {
+	if status != 0 || !strings.HasPrefix(out, `{"connections":[],`) || !strings.Contains(out, `"verdict":"no-iwarp"`) || errOut != "-: no iWARP connection in 4 packets, 1 TCP connections\n" {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errOut)
 	}
 }
@@ -214,7 +214,7 @@ func TestWhatCouldNotBeFollowedIsSaid(t *testing.T) {
 	}
 	midway := append(append([]byte(nil), b[:header]...), b[at:]...)
 	_, _, errOut := urnic(t, bytes.NewReader(midway), "dissect", "-")
-	if !strings.Contains(errOut, "no iWARP connection") || !strings.Contains(errOut, "began before the capture did") {
+	if !strings.Contains(errOut, "no iWARP connection") || !strings.Contains(errOut, "the start of 1 of them was not captured") {
 		t.Errorf("in mid-stream: %q", errOut)
 	}
 	unknown := append([]byte(nil), b...)
@@ -226,6 +226,95 @@ func TestWhatCouldNotBeFollowedIsSaid(t *testing.T) {
 	fragment[header+16+14+6] |= 0x20
 	if _, _, errOut = urnic(t, bytes.NewReader(fragment), "dissect", "-"); !strings.Contains(errOut, "1 IP fragments") {
 		t.Errorf("with a fragment: %q", errOut)
+	}
+}
+
+// What was not checked is said in text, in JSON and by the exit status alike.
+func TestStrictFailsIfNotAllWasChecked(t *testing.T) {
+	b := plain(t, "rping-basic")
+	const header = 24
+	edit := func(f func(b []byte) []byte) []byte { return f(bytes.Clone(b)) }
+	for name, tc := range map[string]struct {
+		file    []byte
+		verdict string
+		want    string
+	}{
+		"whole":    {b, "ok", ""},
+		"no iWARP": {recorded(t, func(s *capture.Stream) { s.Sent([]byte("GET /")) }), "no-iwarp", "no iWARP connection in 4 packets, 1 TCP connections"},
+		"empty":    {b[:header], "no-iwarp", "no iWARP connection in 0 packets"},
+		"fragment": {edit(func(b []byte) []byte { b[header+16+14+6] |= 0x20; return b }), "incomplete", "1 IP fragments were not put together"},
+		"EtherType": {edit(func(b []byte) []byte { copy(b[header+16+12:], []byte{0x88, 0xE5}); return b }), "incomplete",
+			"1 packets could not be decoded: EtherType 0x88e5"},
+		"snap length": {snapped(b, 100), "incomplete", "TCP packets were captured only in part"},
+		"hole":        {edit(func(b []byte) []byte { return dropped(b, 12) }), "incomplete", "octets of iWARP connections could not be decoded"},
+	} {
+		for _, args := range [][]string{{}, {"--summary"}, {"--json"}, {"--summary", "--json"}, {"--ladder"}} {
+			status, out, errOut := urnic(t, bytes.NewReader(tc.file), append([]string{"dissect", "-"}, args...)...)
+			if status != 0 || !strings.Contains(errOut, tc.want) || (errOut == "") != (tc.want == "") {
+				t.Errorf("%s %v: status %d, stderr %q", name, args, status, errOut)
+			}
+			if len(args) > 0 && args[len(args)-1] == "--json" && !strings.Contains(out, `"verdict":"`+tc.verdict+`"`) {
+				t.Errorf("%s %v: no verdict %s in %s", name, args, tc.verdict, out)
+			}
+			status, strict, strictErr := urnic(t, bytes.NewReader(tc.file), append([]string{"dissect", "--strict", "-"}, args...)...)
+			if (status == 0) != (tc.verdict == "ok") || out != strict || strings.Count(strictErr, tc.want) > 1 && tc.want != "" || !strings.Contains(strictErr, tc.want) {
+				t.Errorf("%s %v --strict: status %d, stderr %q", name, args, status, strictErr)
+			}
+		}
+	}
+}
+
+// each calls f with each packet's header and data of a classic capture.
+func each(b []byte, f func(head, data []byte)) {
+	for at := 24; at < len(b); {
+		n := int(b[at+8]) | int(b[at+9])<<8
+		f(b[at:at+16], b[at+16:at+16+n])
+		at += 16 + n
+	}
+}
+
+// snapped returns a classic capture of which n octets of each packet were kept.
+func snapped(b []byte, n int) []byte {
+	out := bytes.Clone(b[:24])
+	each(b, func(head, data []byte) {
+		keep := min(n, len(data))
+		head = bytes.Clone(head)
+		head[8], head[9] = byte(keep), byte(keep>>8)
+		out = append(append(out, head...), data[:keep]...)
+	})
+	return out
+}
+
+// dropped returns a classic capture without the packet of a number.
+func dropped(b []byte, number int) []byte {
+	out, n := bytes.Clone(b[:24]), 0
+	each(b, func(head, data []byte) {
+		if n++; n != number {
+			out = append(append(out, head...), data...)
+		}
+	})
+	return out
+}
+
+func TestConnectionThatDoesNotExist(t *testing.T) {
+	none := temp(t, recorded(t, func(s *capture.Stream) { s.Sent([]byte("GET /")) }))
+	one, two := golden+"rping-basic.pcap.gz", golden+"ucmatose.pcap.gz"
+	for _, tc := range []struct {
+		args []string
+		want string // of stderr; none if the status is 0
+	}{
+		{[]string{"--connection", "9", one}, "urnic: --connection 9: there is only 1 iWARP connection in the capture\n"},
+		{[]string{"--connection", "9", "--json", one}, "urnic: --connection 9: there is only 1 iWARP connection in the capture\n"},
+		{[]string{"--connection", "9", "--strict", "--ladder", one, golden + "rping-crc.pcap.gz"}, "urnic: --connection 9: there is only 1 iWARP connection in each of the captures\n"},
+		{[]string{"--connection", "1", none}, "urnic: --connection 1: there is no iWARP connection in the capture\n"},
+		{[]string{"--connection", "-1", one}, "urnic: --connection -1: connections are numbered from 1; 0 shows all\n"},
+		{[]string{"--connection", "2", one, two}, ""},
+		{[]string{"--connection", "1", one}, ""},
+	} {
+		status, _, errOut := urnic(t, nil, append([]string{"dissect"}, tc.args...)...)
+		if (status == 0) != (tc.want == "") || !strings.HasSuffix(errOut, tc.want) {
+			t.Errorf("%v: status %d, stderr %q", tc.args, status, errOut)
+		}
 	}
 }
 

@@ -77,17 +77,32 @@ type Stats struct {
 	Connections int // TCP connections
 	Fragments   int // fragments of IP packets, which are not put together
 	Unknown     int // packets of a link type that is not known
-	GivenUp     int // connections given up because there were too many
+	Short       int // TCP packets of whose payload the capture kept only a part
+	ShortBytes  int // what it did not keep of them
+	// Unread counts the packets that may hold TCP and could not be decoded, by the
+	// reason, the most frequent one first.
+	Unread  []UnreadCount
+	GivenUp int // connections given up because there were too many
 }
+
+// An UnreadCount is how many packets could not be decoded for a reason.
+type UnreadCount struct {
+	Unread
+	Packets int
+}
+
+// maxUnread bounds how many reasons are told apart.
+const maxUnread = 64
 
 // An Assembler puts the TCP streams of a capture together.
 type Assembler struct {
-	open  func(*Conn) Consumer
-	dec   *decoder
-	conns map[tuple]*conn
-	lru   *list.List // of *conn, the longest silent first
-	ahead int        // octets held beyond holes
-	stats Stats
+	open   func(*Conn) Consumer
+	dec    *decoder
+	conns  map[tuple]*conn
+	lru    *list.List // of *conn, the longest silent first
+	ahead  int        // octets held beyond holes
+	stats  Stats
+	unread map[Unread]int
 
 	maxConns, maxAhead, maxAheadTotal int // the constants, but in tests
 }
@@ -115,7 +130,7 @@ type heldSegment struct {
 // it finds. A connection for which open returns nil is ignored.
 func NewAssembler(open func(*Conn) Consumer) *Assembler {
 	return &Assembler{
-		open: open, dec: newDecoder(), conns: make(map[tuple]*conn), lru: list.New(),
+		open: open, dec: newDecoder(), conns: make(map[tuple]*conn), lru: list.New(), unread: make(map[Unread]int),
 		maxConns: maxConns, maxAhead: maxAhead, maxAheadTotal: maxAheadTotal,
 	}
 }
@@ -140,7 +155,16 @@ func (a *Assembler) ReadAll(ctx context.Context, r *Reader) error {
 }
 
 // Stats returns what was counted so far.
-func (a *Assembler) Stats() Stats { return a.stats }
+func (a *Assembler) Stats() Stats {
+	s := a.stats
+	for u, n := range a.unread {
+		s.Unread = append(s.Unread, UnreadCount{u, n})
+	}
+	slices.SortFunc(s.Unread, func(x, y UnreadCount) int {
+		return cmp.Or(cmp.Compare(y.Packets, x.Packets), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Number, y.Number))
+	})
+	return s
+}
 
 // Add takes the next packet of the capture.
 func (a *Assembler) Add(p *Packet) {
@@ -153,10 +177,21 @@ func (a *Assembler) Add(p *Packet) {
 	case isUnknown:
 		a.stats.Unknown++
 		return
+	case isUnread:
+		u := a.dec.unread
+		if a.unread[u] == 0 && len(a.unread) >= maxUnread {
+			u = Unread{Kind: UnreadMore}
+		}
+		a.unread[u]++
+		return
 	case isOther:
 		return
 	case isTCP:
 		a.stats.TCP++
+		if s.missing > 0 {
+			a.stats.Short++
+			a.stats.ShortBytes += int(s.missing)
+		}
 	}
 	c, from := a.lookup(&s)
 	if c == nil {

@@ -1,10 +1,8 @@
 package capture
 
 import (
+	"encoding/binary"
 	"net/netip"
-
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
 )
 
 // A segment is one TCP segment as it was captured.
@@ -13,6 +11,9 @@ type segment struct {
 	seq, ack uint32
 	syn, fin bool
 	rst, ok  bool // ok: the acknowledgement is valid
+	window   uint16
+	scale    uint8 // of a SYN: what its sender's windows are shifted by
+	sum      checksum
 	data     []byte
 	missing  uint32 // octets of payload behind data that were not captured
 }
@@ -26,124 +27,88 @@ type verdict int
 const (
 	isTCP      verdict = iota
 	isFragment         // of an IP packet
-	isOther            // something else than TCP, or damaged
+	isOther            // something else than TCP
+	isUnread           // perhaps TCP, but it can't be decoded
 	isUnknown          // its link type is not known
 )
 
-// The raw IP link types of older systems have no names in gopacket.
+// maxScale is the largest shift of a window (RFC 7323 §2.3).
+const maxScale = 14
+
+// segment takes a TCP segment apart. Options that make no sense end its options and are
+// no reason to refuse it, as for a TCP; gopacket would.
+func (d *decoder) segment(b []byte) (segment, bool) {
+	if len(b) < tcpLen {
+		return segment{}, false
+	}
+	n := int(b[12]>>4) * 4
+	if n < tcpLen || n > len(b) {
+		return segment{}, false
+	}
+	flags := b[13]
+	s := segment{
+		src: netip.AddrPortFrom(d.src, binary.BigEndian.Uint16(b)),
+		dst: netip.AddrPortFrom(d.dst, binary.BigEndian.Uint16(b[2:])),
+		seq: binary.BigEndian.Uint32(b[4:]), ack: binary.BigEndian.Uint32(b[8:]),
+		syn: flags&flagSYN != 0, fin: flags&flagFIN != 0, rst: flags&flagRST != 0, ok: flags&flagACK != 0,
+		window: binary.BigEndian.Uint16(b[14:]), data: b[n:], missing: uint32(d.missing),
+	}
+	if s.syn {
+		s.scale = windowShift(b[tcpLen:n])
+	}
+	s.sum = d.checksum(b)
+	return s, true
+}
+
+// windowShift returns the shift that the options of a SYN ask for.
+func windowShift(options []byte) uint8 {
+	for len(options) > 1 && options[0] != 0 {
+		if options[0] == 1 { // no-operation
+			options = options[1:]
+			continue
+		}
+		n := int(options[1])
+		if n < 2 || n > len(options) {
+			break
+		}
+		if options[0] == 3 && n == 3 {
+			return min(options[2], maxScale)
+		}
+		options = options[n:]
+	}
+	return 0
+}
+
+// A checksum says what a segment's TCP checksum is worth.
+type checksum uint8
+
 const (
-	linkRawBSD     layers.LinkType = 12
-	linkRawOpenBSD layers.LinkType = 14
+	// sumUnknown: the segment is not whole, or its checksum was left to the network
+	// card, as in captures of what a host sends itself.
+	sumUnknown checksum = iota
+	sumGood
+	sumBad
 )
 
-// A decoder takes packets apart with gopacket's layers, which it reuses.
-type decoder struct {
-	eth  layers.Ethernet
-	vlan layers.Dot1Q
-	sll  layers.LinuxSLL
-	sll2 layers.LinuxSLL2
-	ip4  layers.IPv4
-	ip6  layers.IPv6
-	tcp  layers.TCP
-
-	parsers map[gopacket.LayerType]*gopacket.DecodingLayerParser // by first layer
-	found   []gopacket.LayerType
-}
-
-func newDecoder() *decoder {
-	return &decoder{parsers: make(map[gopacket.LayerType]*gopacket.DecodingLayerParser)}
-}
-
-// firstLayer returns the layer with which a packet of the link type begins,
-// and the packet without what gopacket need not see.
-func firstLayer(link layers.LinkType, b []byte) (gopacket.LayerType, []byte) {
-	switch link {
-	case layers.LinkTypeEthernet:
-		return layers.LayerTypeEthernet, b
-	case layers.LinkTypeLinuxSLL:
-		return layers.LayerTypeLinuxSLL, b
-	case layers.LinkTypeLinuxSLL2:
-		return layers.LayerTypeLinuxSLL2, b
-	case layers.LinkTypeNull, layers.LinkTypeLoop:
-		// The address family in front has a number of its own on each system;
-		// the IP version behind it says the same.
-		return ipLayer(b[min(4, len(b)):])
-	case layers.LinkTypeRaw, linkRawBSD, linkRawOpenBSD, layers.LinkTypeIPv4, layers.LinkTypeIPv6:
-		return ipLayer(b)
-	default:
-		return gopacket.LayerTypeZero, nil
+// checksum judges the checksum of the segment b (RFC 9293 §3.1).
+func (d *decoder) checksum(b []byte) checksum {
+	field := binary.BigEndian.Uint16(b[16:])
+	if d.missing > 0 || field == 0 || len(b) > maxIPLen {
+		return sumUnknown
 	}
-}
-
-func ipLayer(b []byte) (gopacket.LayerType, []byte) {
-	if len(b) > 0 && b[0]>>4 == 6 {
-		return layers.LayerTypeIPv6, b
+	var pseudo [32]byte
+	src, dst := d.src.AsSlice(), d.dst.AsSlice()
+	n := copy(pseudo[:], src)
+	n += copy(pseudo[n:], dst)
+	addrs := onesSum(protTCP, pseudo[:n])
+	head := addrs + uint64(len(b))
+	if foldSum(onesSum(head, b)) == 0 {
+		return sumGood
 	}
-	return layers.LayerTypeIPv4, b
-}
-
-func (d *decoder) parser(first gopacket.LayerType) *gopacket.DecodingLayerParser {
-	p := d.parsers[first]
-	if p == nil {
-		p = gopacket.NewDecodingLayerParser(first)
-		p.SetDecodingLayerContainer(gopacket.DecodingLayerArray(nil))
-		for _, l := range []gopacket.DecodingLayer{&d.tcp, &d.ip4, &d.ip6, &d.eth, &d.vlan, &d.sll, &d.sll2} {
-			p.AddDecodingLayer(l)
-		}
-		p.IgnoreUnsupported = true
-		d.parsers[first] = p
+	// What a stack leaves to the network card is the sum of the pseudo-header, for
+	// segmentation offload without the length.
+	if field == ^foldSum(head) || field == ^foldSum(addrs) {
+		return sumUnknown
 	}
-	return p
-}
-
-// decode finds the TCP segment in p. Its data alias p.Data.
-func (d *decoder) decode(p *Packet) (segment, verdict) {
-	first, b := firstLayer(p.Link, p.Data)
-	if first == gopacket.LayerTypeZero {
-		return segment{}, isUnknown
-	}
-	d.found = d.found[:0]
-	if err := d.parser(first).DecodeLayers(b, &d.found); err != nil {
-		return segment{}, isOther
-	}
-	var s segment
-	var src, dst netip.Addr
-	var whole, have int // octets of the IP payload, and of those the captured ones
-	for _, l := range d.found {
-		switch l {
-		case layers.LayerTypeIPv4:
-			if d.ip4.Flags&layers.IPv4MoreFragments != 0 || d.ip4.FragOffset != 0 {
-				return segment{}, isFragment
-			}
-			src, dst = addr(d.ip4.SrcIP), addr(d.ip4.DstIP)
-			whole, have = int(d.ip4.Length)-len(d.ip4.Contents), len(d.ip4.Payload)
-		case layers.LayerTypeIPv6:
-			if d.ip6.NextLayerType() == layers.LayerTypeIPv6Fragment {
-				return segment{}, isFragment
-			}
-			src, dst = addr(d.ip6.SrcIP), addr(d.ip6.DstIP)
-			whole, have = int(d.ip6.Length), len(d.ip6.Payload)
-			if d.ip6.HopByHop != nil {
-				whole -= d.ip6.HopByHop.ActualLength
-			}
-		case layers.LayerTypeTCP:
-			s = segment{
-				src: netip.AddrPortFrom(src, uint16(d.tcp.SrcPort)),
-				dst: netip.AddrPortFrom(dst, uint16(d.tcp.DstPort)),
-				seq: d.tcp.Seq, ack: d.tcp.Ack,
-				syn: d.tcp.SYN, fin: d.tcp.FIN, rst: d.tcp.RST, ok: d.tcp.ACK,
-				data: d.tcp.Payload,
-			}
-			if whole > have {
-				s.missing = uint32(whole - have)
-			}
-			return s, isTCP
-		}
-	}
-	return segment{}, isOther
-}
-
-func addr(ip []byte) netip.Addr {
-	a, _ := netip.AddrFromSlice(ip)
-	return a
+	return sumBad
 }

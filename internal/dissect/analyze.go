@@ -11,7 +11,7 @@ import (
 
 // What a capture can make an analysis remember. Real captures stay far below.
 const (
-	maxConnections = 1 << 17 // iWARP connections; more are not decoded
+	maxListed      = 1 << 18 // iWARP connections in a Result; more are only counted
 	maxKept        = 1000    // violations, and notes, kept of a connection; more are counted
 	maxKeptTotal   = 1 << 18 // of all connections
 	maxBuffered    = 256 << 20
@@ -23,30 +23,27 @@ const (
 
 // A Result sums up a capture.
 type Result struct {
+	// Connections are in the order of recognition. None is listed if the Config says so.
 	Connections []*Connection
-	Stats       capture.Stats
+	// Unlisted is how many connections are not listed because there are too many.
+	Unlisted int
+	Total    Totals // over all connections, those that are not listed too
+	Stats    capture.Stats
 	// MidStream counts the TCP connections whose start-up the capture lacks
 	// and that could not be recognised as iWARP by other means.
 	MidStream int
-	// NotFollowed counts iWARP connections beyond the limit of an analysis.
-	NotFollowed int
 	// Start is the time of the first packet of a TCP connection.
 	Start time.Time
 }
 
 // Violations returns how many rules were broken in all connections.
-func (r *Result) Violations() int {
-	n := 0
-	for _, c := range r.Connections {
-		n += len(c.Violations) + c.MoreViolations
-	}
-	return n
-}
+func (r *Result) Violations() int { return r.Total.Violations }
 
 // An analysis is one run of Analyze.
 type analysis struct {
 	handle      Handler
 	ulp         ULP
+	unlisted    bool
 	stop        context.CancelCauseFunc
 	result      *Result
 	buffered    int // octets that streams hold
@@ -64,12 +61,28 @@ func Analyze(ctx context.Context, r *capture.Reader, h Handler) (*Result, error)
 
 // AnalyzeULP is Analyze, and follows an upper layer protocol as well; u may be nil.
 func AnalyzeULP(ctx context.Context, r *capture.Reader, u ULP, h Handler) (*Result, error) {
+	return Config{ULP: u, Handler: h}.Analyze(ctx, r)
+}
+
+// A Config says how a capture is to be analysed.
+type Config struct {
+	ULP     ULP     // the upper layer protocol to follow, or nil
+	Handler Handler // is called with what is found; may be nil
+	// Unlisted keeps connections out of the Result, which then has their sums only. The
+	// memory of an analysis is then bounded by the connections that are open at a time.
+	Unlisted bool
+}
+
+// Analyze reads a capture to its end. The Result holds what was found even if there is
+// an error: the Reader's, the Handler's or the context's.
+func (c Config) Analyze(ctx context.Context, r *capture.Reader) (*Result, error) {
+	h := c.Handler
 	if h == nil {
 		h = func(*Event) error { return nil }
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	a := &analysis{handle: h, ulp: u, stop: stop, result: &Result{}}
+	a := &analysis{handle: h, ulp: c.ULP, unlisted: c.Unlisted, stop: stop, result: &Result{}}
 	asm := capture.NewAssembler(func(c *capture.Conn) capture.Consumer { return newFollower(a, c) })
 	err := asm.ReadAll(ctx, r)
 	a.result.Stats = asm.Stats()

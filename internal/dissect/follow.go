@@ -11,6 +11,7 @@ type follower struct {
 	a       *analysis
 	tcp     *capture.Conn
 	con     *Connection // nil until the connection is known to be iWARP
+	listed  bool        // con is in the Result
 	streams [2]stream   // by capture.Side
 	client  capture.Side
 
@@ -52,16 +53,18 @@ func (f *follower) recognise(at capture.At) {
 		return
 	}
 	r := f.a.result
-	if len(r.Connections) == maxConnections {
-		r.NotFollowed++
-		f.tcp.Ignore()
-		f.streams[0].phase, f.streams[1].phase = phaseOff, phaseOff
-		return
-	}
-	f.con = &Connection{Number: len(r.Connections) + 1, Start: at.Time}
+	r.Total.Connections++
+	f.con = &Connection{Number: r.Total.Connections, Start: at.Time}
 	f.con.Addr[f.side(capture.Opener)] = f.tcp.Ends[capture.Opener].String()
 	f.con.Addr[f.side(capture.Acceptor)] = f.tcp.Ends[capture.Acceptor].String()
-	r.Connections = append(r.Connections, f.con)
+	switch {
+	case f.a.unlisted:
+	case len(r.Connections) < maxListed:
+		r.Connections = append(r.Connections, f.con)
+		f.listed = true
+	default:
+		r.Unlisted++
+	}
 	if f.a.ulp != nil {
 		f.upper = f.a.ulp.New(&Reporter{f})
 	}
@@ -107,7 +110,13 @@ func (f *follower) End() {
 	if u := f.above(); u != nil {
 		u.End(f.streams[f.client].at)
 	}
-	if f.con == nil && (f.streams[0].midway || f.streams[1].midway) {
+	switch {
+	case f.con != nil:
+		f.a.result.Total.add(f.con)
+		if f.con.clip(); !f.listed {
+			f.a.kept -= len(f.con.Violations) + len(f.con.Notes)
+		}
+	case f.streams[0].midway || f.streams[1].midway:
 		f.a.result.MidStream++
 	}
 }

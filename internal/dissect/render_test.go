@@ -316,15 +316,29 @@ func TestViolationsWithoutEndAreCounted(t *testing.T) {
 	}
 }
 
-func TestTooManyConnectionsAreNotFollowed(t *testing.T) {
-	full := &analysis{result: &Result{Connections: make([]*Connection, maxConnections)}}
+// Connections beyond those that are listed are followed like the others.
+func TestConnectionsBeyondTheListAreCounted(t *testing.T) {
+	full := &analysis{result: &Result{Connections: make([]*Connection, maxListed)}}
 	f := newFollower(full, &capture.Conn{FromStart: [2]bool{true, true}})
 	req := plainFrame(false, "")
+	req.Revision = 7
 	b, _ := req.AppendBinary(nil)
 	f.Data(capture.Opener, capture.At{}, b)
-	f.Data(capture.Opener, capture.At{}, b)
-	if r := full.result; r.NotFollowed != 1 || len(r.Connections) != maxConnections || full.buffered != 0 {
-		t.Errorf("%d not followed, %d octets held", r.NotFollowed, full.buffered)
+	f.End()
+	r := full.result
+	if r.Unlisted != 1 || len(r.Connections) != maxListed || r.Total.Connections != 1 || r.Violations() != 1 || full.buffered != 0 || full.kept != 0 {
+		t.Errorf("%d unlisted, %+v, %d octets held, %d violations kept", r.Unlisted, r.Total, full.buffered, full.kept)
+	}
+	s := Summary{}
+	r.Connections = r.Connections[:0]
+	s.Add("x", r)
+	var out bytes.Buffer
+	if err := s.WriteJSON(&out); err != nil || !strings.Contains(out.String(), `"unlisted_connections":1`) || !strings.Contains(out.String(), `"verdict":"violations"`) {
+		t.Errorf("%v: %s", err, &out)
+	}
+	out.Reset()
+	if err := s.WriteTable(&out); err != nil || !strings.Contains(out.String(), "x: 1 more connections are not listed") {
+		t.Errorf("%v: %s", err, &out)
 	}
 }
 

@@ -90,9 +90,7 @@ func (s *stream) frame(at capture.At, b []byte) (int, bool) {
 		} else if f.request == nil {
 			f.client = s.id
 		}
-		if f.recognise(at); f.con == nil {
-			return len(b), false
-		}
+		f.recognise(at)
 	}
 	switch {
 	case errors.Is(err, mpa.ErrIncomplete):
@@ -165,9 +163,6 @@ func (f *follower) tookReply(s *stream, at capture.At, frame *mpa.Frame, raw []b
 	if f.tentative {
 		f.tentative = false
 		f.recognise(at)
-		if f.con == nil {
-			return
-		}
 		b, _ := f.request.AppendBinary(nil)
 		f.announceRequest(at, b)
 	}

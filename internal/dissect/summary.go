@@ -32,6 +32,8 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 type (
 	jsonSummary struct {
 		Connections []jsonConnection `json:"connections"`
+		Unlisted    int              `json:"unlisted_connections"`
+		Files       []jsonFile       `json:"files"`
 	}
 	jsonConnection struct {
 		File           string          `json:"file"`
@@ -87,8 +89,10 @@ func (s *Summary) Add(file string, r *Result) {
 
 // WriteJSON writes one JSON object with all connections.
 func (s *Summary) WriteJSON(w io.Writer) error {
-	out := jsonSummary{Connections: []jsonConnection{}}
+	out := jsonSummary{Files: []jsonFile{}, Connections: []jsonConnection{}}
 	for i, r := range s.all {
+		out.Files = append(out.Files, r.json(s.files[i]))
+		out.Unlisted += r.Unlisted
 		for _, c := range r.Connections {
 			out.Connections = append(out.Connections, c.json(s.files[i]))
 		}
@@ -158,6 +162,11 @@ func (s *Summary) WriteTable(w io.Writer) error {
 				return err
 			}
 		}
+		if r.Unlisted > 0 {
+			if _, err := fmt.Fprintf(w, "%s: %d more connections are not listed; the sums of messages count them\n", s.files[i], r.Unlisted); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -167,6 +176,10 @@ func (s *Summary) rows() string {
 	var b strings.Builder
 	var segments, messages Counts
 	for i, r := range s.all {
+		for op := range segments {
+			segments[op] += r.Total.Segments[op]
+			messages[op] += r.Total.Messages[op]
+		}
 		if len(r.Connections) == 0 {
 			continue
 		}
@@ -174,10 +187,6 @@ func (s *Summary) rows() string {
 		for _, c := range r.Connections {
 			fmt.Fprintf(&b, "%d\t%s\t%s\t%v\t%d\t%d\t%d\t%d\t%d\n", c.Number, c.Addr[Client], c.Addr[Server], &c.MPA,
 				c.Segments.Total()+c.Other, c.Messages.Total(), c.Payload, c.BadCRC, len(c.Violations)+c.MoreViolations)
-			for op := range segments {
-				segments[op] += c.Segments[op]
-				messages[op] += c.Messages[op]
-			}
 		}
 		b.WriteByte('\n')
 	}
