@@ -130,6 +130,11 @@ mutation: ## change PKG (pd stag ddp rdmap mpa) in one place at a time, and have
 	$(GO) -C internal/tools build -o ../../bin/mutation ./mutation
 	@status=0; for p in $(PKG); do bin/mutation $(MUTATIONFLAGS) ./$$p || status=1; done; exit $$status
 
+.PHONY: prove
+prove: ## run what takes long, and record for which sources it has passed (PROOFS: siw, mutants)
+	$(GO) -C internal/tools build -o ../../bin/prove ./prove
+	bin/prove run $(PROOFS)
+
 .PHONY: interop
 interop: liburnic ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
 	internal/interop/lab/build
