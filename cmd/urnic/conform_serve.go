@@ -44,7 +44,7 @@ With --json it says in one line that it listens: {"listening":"127.0.0.1:7175","
 			if err := o.check(); err != nil {
 				return err
 			}
-			return runConformServe(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return served(cmd.Context(), runConformServe(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 	f := cmd.Flags()

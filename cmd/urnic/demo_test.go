@@ -92,7 +92,7 @@ func TestDemoThatIsInterruptedFails(t *testing.T) {
 	cancel()
 	var out, errOut bytes.Buffer
 	status := run(ctx, []string{"demo", "-q"}, nil, &out, &errOut)
-	wantError(t, []string{"demo"}, status, errOut.String(), "interrupted")
+	wantErrorStatus(t, []string{"demo"}, statusInterrupted, status, errOut.String(), "interrupted")
 	if want := "FAIL  " + demo.Steps[0].Name; !strings.HasPrefix(out.String(), want) {
 		t.Errorf("stdout: %q; want %q", out.String(), want)
 	}
@@ -140,7 +140,7 @@ func TestDemoJSONTellsOfAFailure(t *testing.T) {
 	cancel()
 	var out, errOut bytes.Buffer
 	status := run(ctx, []string{"demo", "--json"}, nil, &out, &errOut)
-	wantError(t, []string{"demo"}, status, errOut.String(), "interrupted")
+	wantErrorStatus(t, []string{"demo"}, statusInterrupted, status, errOut.String(), "interrupted")
 	var got demoResult
 	decodeOne(t, out.String(), &got)
 	if got.OK == nil || *got.OK || got.Error == nil || !strings.Contains(*got.Error, demo.Steps[0].Name+": ") || len(got.Steps) != 1 || got.Steps[0].OK {

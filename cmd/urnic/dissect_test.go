@@ -341,7 +341,7 @@ func TestInterruptEndsDissect(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errOut bytes.Buffer
-	if status := run(ctx, []string{"dissect", golden + "nfs3.pcap.gz", "missing.pcap"}, nil, &out, &errOut); status != 1 || errOut.String() != "urnic: interrupted\n" {
+	if status := run(ctx, []string{"dissect", golden + "nfs3.pcap.gz", "missing.pcap"}, nil, &out, &errOut); status != statusInterrupted || errOut.String() != "urnic: interrupted\n" {
 		t.Errorf("status %d, stderr %q", status, errOut.String())
 	}
 }

@@ -99,7 +99,7 @@ With --json it says in one line where it listens:
 			if err := o.check(); err != nil {
 				return err
 			}
-			return runNFSD(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return served(cmd.Context(), runNFSD(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 	o.addFlags(cmd.Flags())

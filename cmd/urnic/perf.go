@@ -162,7 +162,7 @@ they measure. It has no authentication; listen where only those reach it who may
 			if _, _, err := net.SplitHostPort(o.listen); err != nil {
 				return fmt.Errorf("--listen %s: give ADDRESS:PORT, such as :%d", o.listen, perfPort)
 			}
-			return runPerfServer(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return served(cmd.Context(), runPerfServer(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 	f := cmd.Flags()

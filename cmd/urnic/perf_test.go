@@ -305,7 +305,7 @@ func TestPerfInterruptedClientLeavesTheServerAlone(t *testing.T) {
 	client.out.wait(t, "write bw")
 	client.interrupt()
 	<-client.done
-	wantError(t, client.args, client.status, client.errOut.String(), "interrupted")
+	wantErrorStatus(t, client.args, statusInterrupted, client.status, client.errOut.String(), "interrupted")
 	ok(t, "perf", "client", address, "--iters", "10")
 	server.interrupt()
 	server.end(t)

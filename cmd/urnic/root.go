@@ -19,7 +19,10 @@ func newRootCommand() *cobra.Command {
 		Short: "A userspace RNIC: RDMA over TCP (iWARP) without hardware",
 		Long: `urnic is a userspace RNIC. It speaks iWARP (RDMAP over DDP over MPA over TCP) with
 other urnics, with Linux siw and with hardware RNICs, and needs no RDMA hardware, no
-kernel module and no privileges.`,
+kernel module and no privileges.
+
+The exit status is 0 only if all was done that was asked for, and 130 if a command was
+interrupted, by SIGINT or SIGTERM. Servers end with 0 then: they were told to.`,
 		Example: `  urnic demo
   urnic devinfo
   urnic rping -s
@@ -55,31 +58,55 @@ kernel module and no privileges.`,
 	return root
 }
 
+// The exit statuses of commands that have none of their own: see statusError.
+const (
+	statusFailed      = 1
+	statusInterrupted = 130 // as a shell has it: 128 and the number of SIGINT
+)
+
 // run executes urnic with args and returns its exit status: 0 only if what was
-// asked for holds. An error goes to stderr in one line.
+// asked for holds, or a server was told to end. An error goes to stderr in one line.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(args)
-	root.SetIn(stdin)
+	if stdin != nil {
+		root.SetIn(&interruptibleReader{ctx: ctx, r: stdin})
+	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
+	}
+	own, is := errors.AsType[*statusError](err)
+	switch {
 	case interrupted(ctx, err):
 		fmt.Fprintln(stderr, "urnic: interrupted")
-	default:
-		fmt.Fprintf(stderr, "urnic: %s\n", text(err))
+		return statusInterrupted
+	case ctx.Err() != nil && !is: // what has come of it
+		fmt.Fprintf(stderr, "urnic: interrupted: %s\n", text(err))
+		return statusInterrupted
 	}
-	var own *statusError
+	fmt.Fprintf(stderr, "urnic: %s\n", text(err))
 	switch {
-	case errors.As(err, &own):
+	case is:
 		return own.status
 	case cmd.Name() == "run":
 		return statusOfRun
 	}
-	return 1
+	return statusFailed
+}
+
+// served returns the error with which a server ends that serves until the context ends: none
+// if it did just that.
+func served(ctx context.Context, err error) error {
+	switch {
+	case err == nil || interrupted(ctx, err):
+		return nil
+	case ctx.Err() != nil:
+		return &statusError{err, statusFailed}
+	}
+	return err
 }
 
 // text is an error, or all that were joined, in one line that a terminal can show; "" without

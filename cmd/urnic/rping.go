@@ -22,7 +22,8 @@ Each round, the server reads the client's data by RDMA Read and writes it back b
 Write. With -V the client compares the two. The exit status is 0 if all rounds went well.
 
 A client without -v shows on a terminal how far it is, if that takes longer than two
-seconds.
+seconds. One that is interrupted sums up its rounds, as ping does; without -C, which asks
+for rounds until then, its exit status is 0.
 
 With --json it prints a JSON object in one line for each connection, at its end:
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"urnic/rdmap"
@@ -30,10 +31,16 @@ type rpingReport struct {
 
 	started  time.Time
 	progress *progress
+
+	last             time.Time // when the last round ended, or the first began
+	fastest, slowest time.Duration
 }
 
 // begin is told when the rounds begin, end when they are over.
-func (r *rpingReport) begin(p *progress) { r.started, r.progress = time.Now(), p }
+func (r *rpingReport) begin(p *progress) {
+	r.started, r.progress = time.Now(), p
+	r.last = r.started
+}
 
 func (r *rpingReport) end() {
 	r.Seconds = time.Since(r.started).Seconds()
@@ -42,8 +49,25 @@ func (r *rpingReport) end() {
 
 // round is told after each round.
 func (r *rpingReport) round(n, size int) {
+	now := time.Now()
+	took := now.Sub(r.last)
+	if n == 0 || took < r.fastest {
+		r.fastest = took
+	}
+	r.slowest, r.last = max(r.slowest, took), now
 	r.Rounds, r.Size = n+1, size
 	r.progress.add(1)
+}
+
+// sum sums up the rounds in a line, as ping does when it is interrupted.
+func (r *rpingReport) sum() string {
+	s := fmt.Sprintf("%d rounds of %d bytes in %.3f s", r.Rounds, r.Size, r.Seconds)
+	if r.Rounds == 0 {
+		return s
+	}
+	milli := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	mean := r.last.Sub(r.started) / time.Duration(r.Rounds)
+	return s + fmt.Sprintf(", min/avg/max = %.3f/%.3f/%.3f ms", milli(r.fastest), milli(mean), milli(r.slowest))
 }
 
 // tell prints the report of a connection that is over, if it is wanted.

@@ -40,7 +40,7 @@ func runRping(ctx context.Context, o rpingOptions, stdout, stderr io.Writer) (er
 	if o.client {
 		err = r.client(ctx)
 	} else {
-		err = r.server(ctx)
+		err = served(ctx, r.server(ctx))
 	}
 	return errors.Join(err, r.out.failed)
 }
@@ -96,6 +96,10 @@ func (r *rpingRun) client(ctx context.Context) (err error) {
 	report.begin(r.progress())
 	err = e.Client(ctx)
 	report.end()
+	if ctx.Err() != nil && !r.json {
+		r.out.print("--- " + r.endpoint() + " rping statistics ---")
+		r.out.print(report.sum())
+	}
 	if r.count == 0 && interrupted(ctx, err) { // as it was meant to be
 		err = nil
 	}
@@ -131,9 +135,6 @@ func (r *rpingRun) server(ctx context.Context) (err error) {
 	for {
 		c, err := l.Accept(ctx)
 		if err != nil {
-			if r.persistent && interrupted(ctx, err) { // as it was meant to be
-				return nil
-			}
 			return err
 		}
 		if !r.persistent {
