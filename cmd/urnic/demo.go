@@ -138,6 +138,9 @@ func checkRecording(ctx context.Context, ladder io.Writer, recording io.Reader) 
 	if err != nil {
 		return err
 	}
+	if len(result.Connections) == 0 {
+		return errors.New("the recording holds no iWARP connection, so nothing of it was checked: see it with `urnic demo --pcap FILE`")
+	}
 	if n := result.Violations(); n > 0 {
 		return fmt.Errorf("the recording breaks %d rules: see it with `urnic demo --pcap FILE` and `urnic dissect FILE`", n)
 	}

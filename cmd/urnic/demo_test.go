@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"urnic/internal/capture"
 	"urnic/internal/demo"
 )
 
@@ -160,5 +162,16 @@ func TestDemoErrors(t *testing.T) {
 		if out != "" {
 			t.Errorf("%v: %q is on stdout: the work was begun", args, out)
 		}
+	}
+}
+
+// A recording without a connection is one that was not checked.
+func TestDemoChecksAConnection(t *testing.T) {
+	var recording bytes.Buffer
+	if _, err := capture.NewWriter(&recording); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkRecording(t.Context(), io.Discard, &recording); err == nil || !strings.Contains(err.Error(), "nothing of it was checked") {
+		t.Errorf("%v", err)
 	}
 }

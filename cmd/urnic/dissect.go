@@ -235,7 +235,7 @@ func howMany(n int, files []string) string {
 // progress is that of the files' octets. There is none where the end is not
 // known, and where it would be in the way of the output.
 func (o *dissectOptions) progress(files []string, stdout, stderr io.Writer) *progress {
-	if !o.summary && isTerminal(stdout) {
+	if !o.summary && isTerminal(plainWriter(stdout)) {
 		return nil
 	}
 	var total int64

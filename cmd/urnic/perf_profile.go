@@ -17,11 +17,12 @@ func startProfile(file string) (stop func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--cpuprofile: %w", err)
 	}
-	if err := pprof.StartCPUProfile(f); err != nil {
+	k := &kept{Writer: f, name: "the profile"}
+	if err := pprof.StartCPUProfile(k); err != nil {
 		return nil, errors.Join(fmt.Errorf("--cpuprofile: %w", err), f.Close())
 	}
 	return func() error {
 		pprof.StopCPUProfile()
-		return f.Close()
+		return errors.Join(k.lost(), f.Close())
 	}, nil
 }

@@ -36,7 +36,7 @@ type progress struct {
 // newProgress begins to count towards a total, or without one if it is 0. It
 // returns nil if w is no terminal.
 func newProgress(w io.Writer, total int64, options ...progressbar.Option) *progress {
-	if !isTerminal(w) {
+	if w = plainWriter(w); !isTerminal(w) {
 		return nil
 	}
 	if total == 0 {

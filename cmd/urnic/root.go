@@ -65,16 +65,22 @@ const (
 )
 
 // run executes urnic with args and returns its exit status: 0 only if what was
-// asked for holds, or a server was told to end. An error goes to stderr in one line.
+// asked for holds and all that was printed could be written, or a server was told to end. An
+// error goes to stderr in one line.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRootCommand()
+	out := &kept{Writer: stdout, name: "standard output"}
+	errOut := &kept{Writer: stderr, name: "standard error"}
 	root.SetArgs(args)
 	if stdin != nil {
 		root.SetIn(&interruptibleReader{ctx: ctx, r: stdin})
 	}
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(out)
+	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = errors.Join(out.lost(), errOut.lost())
+	}
 	if err == nil {
 		return 0
 	}

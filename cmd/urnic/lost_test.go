@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// A full is a standard output that takes nothing, as /dev/full.
+type full struct {
+	once  sync.Once
+	tried chan struct{} // closed at the first attempt
+}
+
+func newFull() *full { return &full{tried: make(chan struct{})} }
+
+func (f *full) Write([]byte) (int, error) {
+	f.once.Do(func() { close(f.tried) })
+	return 0, syscall.ENOSPC
+}
+
+// lose runs a command whose output is lost, and returns what it says of that. A server
+// is interrupted once it has tried to say something.
+func lose(t *testing.T, args ...string) (status int, errOut string) {
+	t.Helper()
+	keepState(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := newFull()
+	ended := make(chan struct{})
+	defer close(ended)
+	if isServer(args) {
+		go func() {
+			select {
+			case <-out.tried:
+				cancel()
+			case <-ended:
+			}
+		}()
+	}
+	var b bytes.Buffer
+	status = run(ctx, args, strings.NewReader(""), out, &b)
+	select {
+	case <-out.tried:
+	default:
+		t.Errorf("%v prints nothing that could be lost; it says %q", args, b.String())
+	}
+	return status, b.String()
+}
+
+func isServer(args []string) bool {
+	words := " " + strings.Join(args, " ") + " "
+	for _, s := range []string{" rping -s ", " perf server ", " conform serve ", " nfsd "} {
+		if strings.HasPrefix(words, s) && !strings.Contains(words, "-h") {
+			return true
+		}
+	}
+	return false
+}
+
+// No command ends with status 0 if what it printed was lost.
+func TestLostOutputIsNoSuccess(t *testing.T) {
+	pcap := filepath.Join(t.TempDir(), "demo.pcapng")
+	ok(t, "demo", "--quiet", "--pcap", pcap)
+	_, rping := serve(t, "127.0.0.1", "-P")
+	_, perfServer := servePerf(t)
+	target := conformTarget(t)
+	nfsd := startNFSD(t, "--memory", "--squash", "none")
+	url := nfsd.urls("/memory/file")["tcp"]
+	ok(t, "nfs", "put", pcap, url)
+	rpc, _ := rpcServer(t)
+	commands := [][]string{
+		{},
+		{"version"},
+		{"help"},
+		{"help", "perf"},
+		{"completion", "bash"},
+		{"completion", "fish"},
+		{"completion", "powershell"},
+		{"completion", "zsh"},
+		{"demo"},
+		{"demo", "--quiet"},
+		{"demo", "--json"},
+		{"demo", "--pcap", "-"},
+		{"devinfo"},
+		{"devinfo", "--json"},
+		{"dissect", pcap},
+		{"dissect", "--summary", pcap},
+		{"dissect", "--summary", "--json", pcap},
+		{"dissect", "--json", pcap},
+		{"rping", "-s", "-P", "-a", "127.0.0.1", "-p", freePort(t, "127.0.0.1"), "--pcap", "-"},
+		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "-v"},
+		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "--json"},
+		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "--pcap", "-"},
+		{"perf"},
+		{"perf", "local", "--iters", "5"},
+		{"perf", "local", "--iters", "5", "--json"},
+		{"perf", "local", "--iters", "5", "--pcap", "-"},
+		{"perf", "client", perfServer, "--iters", "5"},
+		{"perf", "client", perfServer, "--iters", "5", "--json"},
+		{"perf", "server", "--listen", "127.0.0.1:0"},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1"},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--json", "-"},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--junit", "-"},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--html", "-"},
+		{"conform", "--list"},
+		{"conform", "serve", "--listen", "127.0.0.1:0"},
+		{"nfsd", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0", "--memory"},
+		{"nfsd", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0", "--memory", "--json"},
+		{"nfs"},
+		{"nfs", "ls", url},
+		{"nfs", "ls", "-l", url},
+		{"nfs", "ls", "--json", url},
+		{"nfs", "cat", url},
+		{"nfs", "get", "--json", url, filepath.Join(t.TempDir(), "copy")},
+		{"nfs", "put", "--json", pcap, url},
+		{"nfs", "bench", "--local", "--duration", "1ms", "--file-size", "64K", "--size", "64K", "--test", "null"},
+		{"rpc"},
+		{"rpc", "info", rpc},
+		{"rpc", "info", "--json", rpc},
+		{"rpc", "call", rpc, "100000", "4", "0"},
+		{"run", "--help"},
+	}
+	tested := map[string]bool{}
+	root := newRootCommand()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, args := range commands {
+		if cmd, _, err := root.Find(args); err == nil {
+			tested[cmd.CommandPath()] = true
+		}
+	}
+	var all func(*cobra.Command)
+	all = func(cmd *cobra.Command) {
+		if cmd.Runnable() && !tested[cmd.CommandPath()] {
+			t.Errorf("%s is not tested", cmd.CommandPath())
+		}
+		help, _ := strings.CutPrefix(cmd.CommandPath()+" --help", "urnic ")
+		commands = append(commands, strings.Fields(help))
+		for _, c := range cmd.Commands() {
+			if c.Name() != cobra.ShellCompRequestCmd && c.Name() != cobra.ShellCompNoDescRequestCmd {
+				all(c)
+			}
+		}
+	}
+	all(root)
+	for _, args := range commands {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			status, errOut := lose(t, args...)
+			want := 1
+			if len(args) > 0 && args[0] == "run" {
+				want = statusOfRun
+			}
+			if isServer(args) && status == statusInterrupted { // or it has ended before
+				want = statusInterrupted
+			}
+			if args = append(args, "(stdout is full)"); strings.Contains(strings.Join(args, " "), "demo --pcap -") {
+				_, errOut, _ = strings.Cut(errOut, "\nurnic: ") // behind the ladder
+				errOut = "urnic: " + errOut
+			}
+			wantErrorStatus(t, args, want, status, errOut, syscall.ENOSPC.Error())
+		})
+	}
+}
+
+// With a recording on standard output, the steps go to standard error.
+func TestLostStandardErrorIsNoSuccess(t *testing.T) {
+	var out bytes.Buffer
+	if status := run(t.Context(), []string{"demo", "--pcap", "-"}, nil, &out, newFull()); status != 1 || out.Len() == 0 {
+		t.Errorf("status %d, %d bytes", status, out.Len())
+	}
+}
+
+// The same with the device, in a process of its own.
+func TestOutputToAFullDeviceIsNoSuccess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has /dev/full")
+	}
+	for _, args := range [][]string{{"version"}, {"demo", "--quiet"}, {"perf", "local", "--iters", "5"}, {"perf", "local", "--iters", "5", "--json"}} {
+		f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := command(t, args...)
+		var errOut bytes.Buffer
+		cmd.Stdout, cmd.Stderr = f, &errOut
+		err = cmd.Run()
+		if failed, is := err.(*exec.ExitError); !is || failed.ExitCode() != 1 || !strings.Contains(errOut.String(), "no space left") {
+			t.Errorf("%v: %v, %q", args, err, errOut.String())
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What is written into files must be there as well.
+func TestLostFilesAreNoSuccess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has /dev/full")
+	}
+	const device = "/dev/full"
+	target := conformTarget(t)
+	_, rping := serve(t, "127.0.0.1", "-P")
+	for _, args := range [][]string{
+		{"demo", "--quiet", "--pcap", device},
+		{"perf", "local", "--iters", "5", "--pcap", device},
+		{"perf", "local", "--iters", "5", "--svg", device},
+		{"perf", "local", "--iters", "5", "--cpuprofile", device},
+		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "--pcap", device},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--json", device},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--junit", device},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--html", device},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			status, _, errOut := urnic(t, nil, args...)
+			wantError(t, args, status, errOut, syscall.ENOSPC.Error())
+		})
+	}
+}
