@@ -137,3 +137,15 @@ func BenchmarkAppendSegment(b *testing.B) {
 		})
 	}
 }
+
+func TestHeadersForPeople(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{TaggedHeader{Control: NewControl(true, true), STag: 0x1234, TO: 0x10}.String(), "tagged last stag=0x00001234 to=0x10"},
+		{TaggedHeader{Control: NewControl(true, false)}.String(), "tagged stag=0x00000000 to=0x0"},
+		{UntaggedHeader{Control: NewControl(false, true), QN: 1, MSN: 2, MO: 3}.String(), "untagged last qn=1 msn=2 mo=3"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("got %q; want %q", tt.got, tt.want)
+		}
+	}
+}

@@ -14,8 +14,18 @@ type watched struct {
 	*ddptest.LLP
 	asked   []string
 	pending int   // how many times Flush has more to do
+	polled  bool  // Flush was called without wait
 	flush   error // that Flush fails with
 	receive error // that Receive fails with
+	discard error // that Discard fails with
+}
+
+func (l *watched) Discard() error {
+	l.asked = append(l.asked, "Discard")
+	if l.discard != nil {
+		return l.discard
+	}
+	return l.LLP.Discard()
 }
 
 func (l *watched) CloseWrite() error {
@@ -34,6 +44,7 @@ func (l *watched) Abort() error {
 }
 
 func (l *watched) Flush(wait bool) (bool, error) {
+	l.polled = l.polled || !wait
 	if l.flush != nil {
 		return false, l.flush
 	}
@@ -189,6 +200,9 @@ func TestGracefulTeardownTransfersWhatWasPosted(t *testing.T) {
 	if err := w.b.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
+	if w.llp.polled {
+		t.Error("CloseWrite asked again and again instead of waiting")
+	}
 	w.wantAsked("CloseWrite")
 	for range 2 {
 		if err := w.a.Receive(); err != nil {
@@ -206,6 +220,15 @@ func TestGracefulTeardownTransfersWhatWasPosted(t *testing.T) {
 		t.Errorf("CloseWrite = %v; want what the lower layer says", err)
 	}
 	w.wantAsked()
+}
+
+func TestDiscardIsForTheLowerLayer(t *testing.T) {
+	w := newWatchedLink(t)
+	w.llp.discard = errLLP
+	if err := w.b.Discard(); !errors.Is(err, errLLP) {
+		t.Errorf("Discard = %v; want what the lower layer says", err)
+	}
+	w.wantAsked("Discard")
 }
 
 func TestDataAfterGracefulTeardownAborts(t *testing.T) {
@@ -384,7 +407,7 @@ func TestStreamEndsGracefullyAfterAnError(t *testing.T) {
 	if err := w.b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantAsked("CloseWrite", "Close")
+	w.wantAsked("CloseWrite", "Discard", "Close")
 	if err := w.b.Receive(); err == nil || w.ulpB.calls != 0 {
 		t.Errorf("after Close, Receive = %v; %d calls of the ULP", err, w.ulpB.calls)
 	}

@@ -157,6 +157,27 @@ func TestEarlySegmentOfAMessageThatHasEndedIsAnError(t *testing.T) {
 	}
 }
 
+// A message that was delivered has no buffer any more: a segment of it fails when it
+// comes, not when it is in turn (RFC 5041 §7.1).
+func TestEarlySegmentOfADeliveredMessageFailsAtOnce(t *testing.T) {
+	s := newUntaggedTest(t)
+	s.take(untagged(0, 1, 0, true, "x"))
+	late := untagged(0, 1, 1, true, "y")
+	s.sink.Segment(late, 3)
+	s.wantError(CodeMSNRange, late)
+}
+
+func TestSegmentBeyondTheWindowFails(t *testing.T) {
+	s := newUntaggedTest(t)
+	s.take(untagged(0, 1, 0, true, "x"))
+	far := untagged(0, 2, 0, true, "y")
+	s.sink.Segment(far, 1+DefaultWindow+1)
+	s.wantError(CodeLocalCatastrophic, far)
+	if want := fmt.Sprintf("came %d segments early", DefaultWindow+1); s.sink.err == nil || !strings.Contains(s.sink.err.Error(), want) {
+		t.Errorf("the error is %v; want %q in it", s.sink.err, want)
+	}
+}
+
 func TestULPJudgesItsPartBeforePlacement(t *testing.T) {
 	refused := errors.New("refused")
 	for _, payload := range []string{"x", ""} {
