@@ -23,6 +23,8 @@ func TestFastRegisteredRegionLivesFromKeyToKey(t *testing.T) {
 	mem := Memory{Mem: make([]byte, 100), Access: LocalWrite | RemoteWrite | RemoteInvalidate}
 	wantRule(t, e.FastRegister(mem, old.Key()), "key")
 	wantRule(t, e.FastRegister(Memory{Mem: make([]byte, 101)}, old.Key()+1), "length")
+	wantRule(t, e.FastRegister(Memory{}, old.Key()+1), "length")
+	wantRule(t, e.FastRegister(Memory{Mem: make([]byte, 1), Access: RemoteWrite}, old.Key()+1), "access rights")
 	if err := e.FastRegister(mem, old.Key()+1); err != nil {
 		t.Fatal(err)
 	}
@@ -250,8 +252,11 @@ func TestTypeOneWindowMayBeBoundAnew(t *testing.T) {
 	by := Scope{f.a, 3}
 	f.wantAccess(first, by, RemoteRead, 0x10100, 1, InvalidSTag)
 	f.wantAccess(second, by, RemoteRead, 0x10000, 16, 0)
-	if _, err := w.Bind(Binding{By: by}); err != nil {
-		t.Fatalf("unbind: %v", err)
+	if s, err := w.Bind(Binding{By: by}); err != nil || s != second {
+		t.Fatalf("unbinding %v: %v, %v", second, s, err)
+	}
+	if w.region != nil {
+		t.Error("the window keeps the region alive that it is not bound to any more")
 	}
 	f.wantAccess(second, by, RemoteRead, 0x10000, 16, InvalidSTag)
 	if err := region.Deregister(); err != nil {
@@ -298,6 +303,9 @@ func TestBindIsChecked(t *testing.T) {
 	foreign, _ := f.Register(f.b, Memory{Mem: make([]byte, 4096), Base: 0x10000, Access: BindWindow})
 	zeroBased, _ := f.Register(f.a, Memory{Mem: make([]byte, 4096), Access: BindWindow})
 	dead, _ := f.Allocate(f.a, 4096)
+	bound, _ := f.window(Window1, region, RemoteRead)
+	var otherTable Table
+	elsewhere, _ := otherTable.Register(f.a, Memory{Mem: make([]byte, 4096), Base: 0x10000, Access: BindWindow})
 	w, _ := f.AllocateWindow(f.a, Window2)
 	good := Binding{Region: region, Base: 0x10000, Len: 16, Access: RemoteRead, Key: w.STag().Key() + 1, By: Scope{f.a, 3}}
 	for _, tt := range []struct {
@@ -311,6 +319,8 @@ func TestBindIsChecked(t *testing.T) {
 		{"no region", func(b *Binding) { b.Region = nil }, "invalid region"},
 		{"invalid region", func(b *Binding) { b.Region = dead }, "invalid region"},
 		{"window as region", func(b *Binding) { b.Region = w }, "invalid region"},
+		{"bound window as region", func(b *Binding) { b.Region, b.Base = bound, 0x10100 }, "invalid region"},
+		{"region of another device", func(b *Binding) { b.Region = elsewhere }, "invalid region"},
 		{"region of another domain", func(b *Binding) { b.Region = foreign }, "protection domain"},
 		{"region without bind", func(b *Binding) { b.Region = noBind }, "access rights"},
 		{"zero-based region", func(b *Binding) { b.Region, b.Base = zeroBased, 0 }, "virtual address"},
@@ -318,13 +328,18 @@ func TestBindIsChecked(t *testing.T) {
 		{"write to read-only region", func(b *Binding) { b.Region, b.Access = readOnly, RemoteWrite }, "access rights"},
 		{"before the region", func(b *Binding) { b.Base-- }, "base and bounds"},
 		{"beyond the region", func(b *Binding) { b.Base, b.Len = 0x10FF8, 9 }, "base and bounds"},
+		{"behind the region", func(b *Binding) { b.Base, b.Len = 0x11008, 8 }, "base and bounds"},
+		{"from the end of the region", func(b *Binding) { b.Base, b.Len = 0x11000, 1 }, "base and bounds"},
 		{"length that wraps", func(b *Binding) { b.Base, b.Len = 0x10FF8, ^uint64(0) }, "base and bounds"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := good
 			tt.change(&b)
-			_, err := w.Bind(b)
+			s, err := w.Bind(b)
 			wantRule(t, err, tt.rule)
+			if s != 0 {
+				t.Errorf("%v comes with the error", s)
+			}
 		})
 	}
 	if _, err := region.Bind(good); err == nil {
@@ -347,4 +362,30 @@ func TestBindIsChecked(t *testing.T) {
 	}
 	_, err = w.Bind(good)
 	wantRule(t, err, "invalid window")
+}
+
+func TestWindowMayReachToTheEndOfItsRegion(t *testing.T) {
+	f := newFixture(t)
+	region, _ := f.register(BindWindow, 0) // which may be read only
+	w, _ := f.AllocateWindow(f.a, Window1)
+	s, err := w.Bind(Binding{Region: region, Base: 0x10FF8, Len: 8, Access: RemoteRead, By: Scope{f.a, 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.wantAccess(s, Scope{f.a, 3}, RemoteRead, 0x10FF8, 8, 0)
+}
+
+func TestDrawnKeyIsTheNextOne(t *testing.T) {
+	f := newFixture(t)
+	region, _ := f.register(BindWindow, 0)
+	w, _ := f.AllocateWindow(f.a, Window1)
+	seen := map[uint8]bool{}
+	for range 64 {
+		key := w.DrawKey()
+		s, err := w.Bind(Binding{Region: region, Base: 0x10000, Len: 8, Access: RemoteRead, By: Scope{f.a, 3}, Key: key, Drawn: true})
+		if err != nil || s.Key() != key || seen[key] {
+			t.Fatalf("bound under %v with key %#x, %v; used before: %v", s, key, err, seen[key])
+		}
+		seen[key] = true
+	}
 }

@@ -126,6 +126,9 @@ func TestLeaseHoldsAnEntryOnce(t *testing.T) {
 	if refs(e) != 0 || !l.Idle() || mem[9] != 10 {
 		t.Errorf("after the end, the entry is held %d times; idle %v", refs(e), l.Idle())
 	}
+	if l.held[:1][0].entry != nil {
+		t.Error("the Lease keeps an entry alive that it does not hold any more")
+	}
 	l.End() // has nothing to end
 	if refs(e) != 0 {
 		t.Errorf("a second end has let go again: %d", refs(e))

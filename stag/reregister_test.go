@@ -1,6 +1,7 @@
 package stag
 
 import (
+	"errors"
 	"testing"
 
 	"urnic/pd"
@@ -68,5 +69,45 @@ func TestReregisterIsChecked(t *testing.T) {
 	wantRule(t, e.Reregister(f.b, good), RuleInUse)
 	if !e.Valid() || e.Access() != good.Access || e.Base() != 0x1000 || f.a.Held(pd.MemoryOctets) != 128 || f.b.Held(pd.Regions) != 0 {
 		t.Error("a refusal has changed the region")
+	}
+}
+
+// A region of one stream stays that stream's.
+func TestReregisteredRegionKeepsItsStream(t *testing.T) {
+	f := newFixture(t)
+	e, mem := f.register(RemoteRead, 3)
+	if err := e.Reregister(f.a, Memory{Mem: mem, Base: 0x10000, Access: RemoteRead}); err != nil {
+		t.Fatal(err)
+	}
+	f.wantAccess(e.STag(), Scope{f.a, 3}, RemoteRead, 0x10000, 1, 0)
+	f.wantAccess(e.STag(), Scope{f.a, 4}, RemoteRead, 0x10000, 1, NotAssociated)
+}
+
+// A domain that has no room for the region leaves it where it is, and holds nothing.
+func TestReregisterKeepsTheLimitsOfTheNewDomain(t *testing.T) {
+	for name, limits := range map[string]pd.Limits{
+		"regions": {pd.Regions: 1, pd.MemoryOctets: 1000},
+		"octets":  {pd.Regions: 2, pd.MemoryOctets: 100},
+	} {
+		f := newFixture(t)
+		f.m = pd.NewManager(pd.Limits{}, limits)
+		f.a, _ = f.m.NewDomain()
+		f.b, _ = f.m.NewDomain()
+		mem := make([]byte, 64)
+		e, err := f.Register(f.a, Memory{Mem: mem, Access: RemoteRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Register(f.b, Memory{Mem: make([]byte, 64)}); err != nil {
+			t.Fatal(err)
+		}
+		var limit *pd.LimitError
+		if err := e.Reregister(f.b, Memory{Mem: mem}); !errors.As(err, &limit) {
+			t.Errorf("%s: got %v; want the domain's limit", name, err)
+		}
+		if r, o := f.b.Held(pd.Regions), f.b.Held(pd.MemoryOctets); r != 1 || o != 64 {
+			t.Errorf("%s: the domain holds %d regions of %d octets", name, r, o)
+		}
+		f.wantAccess(e.STag(), Scope{Domain: f.a}, RemoteRead, 0, 64, 0)
 	}
 }

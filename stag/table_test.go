@@ -324,8 +324,101 @@ func TestNamesForPeople(t *testing.T) {
 	if got := Make(0x123456, 0x78).String(); got != "0x12345678" {
 		t.Errorf("got %q", got)
 	}
-	if got := Violation(9).String(); got != "violation 9" {
+	if got := (RemoteInvalidate | 0xC0).String(); got != "remote invalidate, unknown 0xc0" {
 		t.Errorf("got %q", got)
+	}
+	for v, want := range []string{
+		"violation 0", "invalid STag", "STag not associated with this stream", "access rights violation",
+		"base or bounds violation", "TO wrap", "violation 6",
+	} {
+		if got := Violation(v).String(); got != want {
+			t.Errorf("violation %d is %q; want %q", v, got, want)
+		}
+	}
+}
+
+func TestErrorsTellWhatWasFound(t *testing.T) {
+	f := newFixture(t)
+	e, err := f.Register(f.a, Memory{Mem: make([]byte, 64), Base: 0x100, Access: RemoteRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := e.STag()
+	refused := func(need Access, to, n uint64) error { return f.Check(s, Scope{Domain: f.a}, need, to, n) }
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{refused(RemoteWrite, 0x100, 8), "stag: access rights violation: " + s.String() + ", remote write of 8 octets at 0x100; it grants remote read"},
+		{refused(RemoteRead, 0x200, 8), "stag: base or bounds violation: " + s.String() + ", remote read of 8 octets at 0x200; it covers 64 octets at 0x100"},
+		{refused(RemoteRead, 0x101, math.MaxUint64),
+			"stag: TO wrap: " + s.String() + ", remote read of 18446744073709551615 octets at 0x101; it covers 64 octets at 0x100"},
+		{f.Check(0, Scope{}, RemoteRead, 1, 2), "stag: invalid STag: 0x00000000, remote read of 2 octets at 0x1"},
+		{&AccessError{Violation: NoRights, Wanted: RemoteRead, Refused: true},
+			"stag: access rights violation: 0x00000000, remote read of 0 octets at 0x0; the queue pair refuses it"},
+		{&RegisterError{Rule: "key", Reason: "a reason"}, "stag: key: a reason"},
+		{&RegisterError{Rule: "key", Reason: "a reason", STag: 0x101}, "stag: key: a reason (0x00000101)"},
+	} {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("got  %q\nwant %q", got, tt.want)
+		}
+	}
+}
+
+func TestSTagIsValidOnlyUnderItsKey(t *testing.T) {
+	f := newFixture(t)
+	e, _ := f.register(LocalWrite, 0)
+	s := e.STag()
+	if !f.Valid(s) || f.Valid(s.WithKey(s.Key()+1)) || f.Valid(0) {
+		t.Errorf("%v is valid: %v; with another key: %v; 0: %v", s, f.Valid(s), f.Valid(s.WithKey(s.Key()+1)), f.Valid(0))
+	}
+	if refs(e) != 0 {
+		t.Errorf("the entry is held %d times", refs(e))
+	}
+	if other := s.WithKey(s.Key() + 1); other.Index() != s.Index() || other.Key() != s.Key()+1 {
+		t.Errorf("%v with another key is %v", s, other)
+	}
+	if err := f.Invalidate(s, Scope{Domain: f.a}); err != nil {
+		t.Fatal(err)
+	}
+	if f.Valid(s) || !f.Exists(s) || e.Access() != 0 || e.Kind() != Region {
+		t.Errorf("invalidated: valid %v, exists %v, %v", f.Valid(s), f.Exists(s), e.Access())
+	}
+	if e.mem != nil {
+		t.Error("the entry keeps memory alive that it does not open any more")
+	}
+	w, _ := f.AllocateWindow(f.a, Window2)
+	if w.Kind() != Window2 {
+		t.Errorf("the kind of a window is %v", w.Kind())
+	}
+}
+
+func TestReadsAreCountedApartFromWrites(t *testing.T) {
+	f := newFixture(t)
+	e, _ := f.register(RemoteRead, 0)
+	pin, err := f.Acquire(e.STag(), Scope{Domain: f.a}, RemoteRead, 0x10010, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin.Release()
+	if s := e.Stats(); s != (Stats{Accesses: 1, OctetsOut: 3}) {
+		t.Errorf("counters %+v", s)
+	}
+}
+
+// The key of a region that is to be fast-registered must be hard to predict as well.
+func TestAllocatedRegionsHaveRandomKeys(t *testing.T) {
+	f := newFixture(t)
+	seen := map[uint8]bool{}
+	for range 64 {
+		e, err := f.Allocate(f.a, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[e.STag().Key()] = true
+	}
+	if len(seen) < 16 { // 57 are to be expected
+		t.Errorf("64 regions have %d different keys", len(seen))
 	}
 }
 

@@ -162,6 +162,27 @@ func TestRegionIsInUseWhileAWindowIsBoundAnew(t *testing.T) {
 	f.wantAccess(w.STag(), Scope{f.a, 3}, RemoteRead, 0x10000, 8, 0)
 }
 
+// A region that is being given up gets no window any more.
+func TestWindowIsNotBoundToARegionThatIsGivenUp(t *testing.T) {
+	f := newFixture(t)
+	region, _ := f.register(RemoteRead|BindWindow, 0)
+	w, _ := f.AllocateWindow(f.a, Window1)
+	pin, err := f.Acquire(region.STag(), Scope{f.a, 3}, RemoteRead, 0x10000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- region.Deregister() }()
+	for region.Valid() {
+		runtime.Gosched()
+	}
+	wantRule(t, bind(f, w, 0, region), "invalid region")
+	pin.Release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRegionDeregisteredByManyAtOnceIsGivenBackOnce(t *testing.T) {
 	f := newFixture(t)
 	for range 2000 {
