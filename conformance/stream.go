@@ -244,6 +244,9 @@ type BufferSpec struct {
 	Base uint64
 	// ZeroBased begins the TOs at 0, and so does not want Base.
 	ZeroBased bool
+	// AtEnd wants the last octets of the target's buffer, if it has one that is larger than
+	// Length, and not the first: what lies behind them must not be open.
+	AtEnd bool
 	// OtherQP, if not 0, is the queue pair whose stream alone may use it.
 	OtherQP int
 }
@@ -252,7 +255,7 @@ type BufferSpec struct {
 type Buffer struct {
 	STag   uint32
 	TO     uint64 // of its first octet
-	Length int    // octets: at least what was asked for
+	Length int    // octets: as many as were asked for
 	MR     int    // its number in the test service
 	before []byte
 }
@@ -260,9 +263,12 @@ type Buffer struct {
 // Fill is what a buffer of the test service holds at first.
 const Fill = 0xA5
 
-// Buffer opens memory of the target, of at least n octets, for remote reads and
-// writes.
+// Buffer opens memory of the target, of n octets, for remote reads and
+// writes. What lies before it is not open; what lies behind it may be.
 func (s *Stream) Buffer(n int) *Buffer { return s.BufferOf(BufferSpec{Length: n}) }
+
+// BufferAtEnd is Buffer for memory behind which nothing is open; before it, there may be.
+func (s *Stream) BufferAtEnd(n int) *Buffer { return s.BufferOf(BufferSpec{Length: n, AtEnd: true}) }
 
 // BufferOf opens memory as the spec says.
 func (s *Stream) BufferOf(spec BufferSpec) *Buffer {

@@ -54,7 +54,7 @@ type conformOptions struct {
 	spare                    bool
 	revive                   string
 	timeout, settle          time.Duration
-	jobs                     int
+	jobs, rpingSize          int
 	export, mount, handle    string
 	json, junit, html, pcaps string
 }
@@ -100,6 +100,7 @@ func newConformCommand() *cobra.Command {
 	f.StringVar(&o.pcaps, "pcap", "", "record each case into a file of this `DIR`")
 	f.BoolVar(&o.spare, "spare", false, "leave out the cases that are known to crash endpoints")
 	f.StringVar(&o.revive, "revive", "", "shell `COMMAND` that brings the target back, for when such a case has crashed it")
+	f.IntVar(&o.rpingSize, "rping-size", 0, "with the profile rping: `OCTETS` of the buffer of rping -s, its -S (0: found out)")
 	f.StringVar(&o.export, "export", "", "with the profile rpcrdma: exported `PATH` in which the tester may make files; none: cases of chunks are skipped")
 	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of the export's MOUNT service, over TCP (default: what the target's rpcbind says)")
 	f.StringVar(&o.handle, "handle", "", "file handle of the exported directory in `HEX`, in place of --export")
@@ -124,6 +125,10 @@ func (o *conformOptions) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--settle %v: say how long to wait, or 0", o.settle)
 	case o.jobs < 0:
 		return fmt.Errorf("--jobs %d: say 1 or more", o.jobs)
+	case o.rpingSize < 0:
+		return fmt.Errorf("--rping-size %d: say how many octets, or 0", o.rpingSize)
+	case o.profile != "rping" && o.rpingSize != 0:
+		return errors.New("--rping-size is for --profile rping")
 	}
 	for _, a := range []struct{ flag, address string }{{"target", o.target}, {"listen", o.listen}, {"mount", o.mount}} {
 		if _, _, err := net.SplitHostPort(a.address); a.address != "" && err != nil {
@@ -197,7 +202,7 @@ func (o *conformOptions) newProfile(ctx context.Context) (conformance.Profile, f
 	}
 	switch o.profile {
 	case "rping":
-		return profile.NewRping(o.target, listener, o.timeout), end, nil
+		return profile.NewRping(o.target, listener, o.timeout, o.rpingSize), end, nil
 	case "rpcrdma":
 		handle, err := hex.DecodeString(o.handle)
 		if err != nil {

@@ -129,6 +129,19 @@ func TestConformTellsOfAFailure(t *testing.T) {
 	}
 }
 
+// The server of rping is tested as it comes, with whatever size.
+func TestConformJudgesRpingAsItComes(t *testing.T) {
+	for _, size := range [][]string{nil, {"-S", "100"}} {
+		server, port := serve(t, "127.0.0.1", append([]string{"-P"}, size...)...)
+		out := ok(t, "conform", "--target", "127.0.0.1:"+port, "--profile", "rping", "--strict", "--only", "rfc5041-7.1-9,rfc5040-7.2-12")
+		server.interrupt()
+		<-server.done
+		if !strings.HasPrefix(out, "PASS: ") || !strings.Contains(out, " 0 failed, 0 inconclusive") {
+			t.Errorf("with %q: %s", size, out)
+		}
+	}
+}
+
 func TestConformLists(t *testing.T) {
 	out := ok(t, "conform", "--list", "--only", "rfc5041-7.1-6")
 	if !strings.Contains(out, "rfc5041-7.1-6/stag-nobody-gave\n") || strings.Contains(out, "rfc5041-7.1-9/") || !strings.Contains(out, "RFC 7306") {
@@ -154,6 +167,8 @@ func TestConformRefusesWhatItCannotDo(t *testing.T) {
 		{"give HOST:PORT", []string{"--listen", "127.0.0.1"}},
 		{"--timeout 0s", []string{"--target", nobody, "--timeout", "0"}},
 		{"--settle -1s", []string{"--target", nobody, "--settle", "-1s"}},
+		{"--rping-size -1", []string{"--target", nobody, "--profile", "rping", "--rping-size", "-1"}},
+		{"for --profile rping", []string{"--target", nobody, "--rping-size", "100"}},
 		{"--jobs -1", []string{"--target", nobody, "--jobs", "-1"}},
 		{"--list shows their IDs", []string{"--target", nobody, "--only", "rfc9999"}},
 		{"start the endpoint there first", []string{"--target", nobody}},

@@ -102,7 +102,7 @@ var failings = []failing{
 	{
 		name: "third-segment-of-a-write", what: "the third segment of a Write, that leaves the buffer,", needs: conformance.NeedBuffer,
 		segments: func(s *conformance.Stream) []wire.Segment {
-			b := s.Buffer(64)
+			b := s.BufferAtEnd(64)
 			off := uint64(b.Length - 8*2 - 7)
 			return conformance.Segments(wire.Tagged(wire.Write, b.STag, b.TO+off, conformance.Pattern(30)), 8)[:3]
 		},

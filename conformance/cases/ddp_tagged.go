@@ -155,6 +155,7 @@ type outlier struct {
 	clause, name, what string
 	to                 func(b *conformance.Buffer) uint64
 	n                  int
+	atEnd              bool // it is the buffer's end that it goes beyond
 }
 
 func (o outlier) conform() conformance.Case {
@@ -164,7 +165,7 @@ func (o outlier) conform() conformance.Case {
 		Needs: conformance.NeedBuffer,
 		Run: func(t *conformance.T) {
 			s := t.Open(conformance.Setup{})
-			b := s.Buffer(64)
+			b := s.BufferOf(conformance.BufferSpec{Length: 64, AtEnd: o.atEnd})
 			w := wire.Tagged(wire.Write, b.STag, o.to(b), conformance.Pattern(o.n))
 			w.Wrong = "it " + o.what
 			s.Post(w)
@@ -190,17 +191,17 @@ func fromEnd(off uint64) func(b *conformance.Buffer) uint64 {
 const minusOne = ^uint64(0)
 
 var outliers = []outlier{
-	{"rfc5041-7.1-8", "the-octet-before", "lies one octet before the buffer", fromBegin(minusOne), 1},
-	{"rfc5041-7.1-8", "begin-one-octet-before", "begins one octet before the buffer, and ends in it", fromBegin(minusOne), 9},
-	{"rfc5041-7.1-8", "around-the-buffer", "begins one octet before the buffer, and ends one behind it", fromBegin(minusOne), 66},
-	{"rfc5041-7.1-8", "the-octet-behind", "lies on the first octet behind the buffer", fromEnd(0), 1},
-	{"rfc5041-7.1-8", "two-octets-behind", "begins one octet behind the buffer's end", fromEnd(1), 1},
-	{"rfc5041-7.1-8", "to-with-a-higher-word", "has the buffer's TO but for the upper 32 bits", fromBegin(1 << 32), 8},
-	{"rfc5041-7.1-8", "to-with-the-top-bit-changed", "has the buffer's TO but for its top bit", func(b *conformance.Buffer) uint64 { return b.TO ^ 1<<63 }, 8},
-	{"rfc5041-7.1-9", "end-one-octet-beyond", "ends one octet beyond the buffer", fromBegin(1), 64},
-	{"rfc5041-7.1-9", "last-octet-and-one-more", "begins on the buffer's last octet, and ends one beyond", fromEnd(minusOne), 2},
-	{"rfc5041-7.1-9", "one-octet-too-long", "begins with the buffer, and ends one octet beyond", fromBegin(0), 65},
-	{"rfc5041-7.1-9", "far-too-long", "begins with the buffer, and ends far beyond", fromBegin(0), 40_000},
+	{"rfc5041-7.1-8", "the-octet-before", "lies one octet before the buffer", fromBegin(minusOne), 1, false},
+	{"rfc5041-7.1-8", "begin-one-octet-before", "begins one octet before the buffer, and ends in it", fromBegin(minusOne), 9, false},
+	{"rfc5041-7.1-8", "around-the-buffer", "begins one octet before the buffer, and ends one behind it", fromBegin(minusOne), 66, false},
+	{"rfc5041-7.1-8", "the-octet-behind", "lies on the first octet behind the buffer", fromEnd(0), 1, true},
+	{"rfc5041-7.1-8", "two-octets-behind", "begins one octet behind the buffer's end", fromEnd(1), 1, true},
+	{"rfc5041-7.1-8", "to-with-a-higher-word", "has the buffer's TO but for the upper 32 bits", fromBegin(1 << 32), 8, false},
+	{"rfc5041-7.1-8", "to-with-the-top-bit-changed", "has the buffer's TO but for its top bit", func(b *conformance.Buffer) uint64 { return b.TO ^ 1<<63 }, 8, false},
+	{"rfc5041-7.1-9", "end-one-octet-beyond", "ends one octet beyond the buffer", fromBegin(1), 64, true},
+	{"rfc5041-7.1-9", "last-octet-and-one-more", "begins on the buffer's last octet, and ends one beyond", fromEnd(minusOne), 2, true},
+	{"rfc5041-7.1-9", "one-octet-too-long", "begins with the buffer, and ends one octet beyond", fromBegin(0), 65, true},
+	{"rfc5041-7.1-9", "far-too-long", "begins with the buffer, and ends far beyond", fromBegin(0), 40_000, true},
 }
 
 // stagAt is a message of three segments one of which has an STag that nobody gave.
@@ -231,7 +232,7 @@ func boundsAt(at int, which string) conformance.Case {
 		Needs: conformance.NeedBuffer,
 		Run: func(t *conformance.T) {
 			s := t.Open(conformance.Setup{})
-			b := s.Buffer(64)
+			b := s.BufferAtEnd(64)
 			off := b.Length - 8*at - 7
 			segments := conformance.Segments(wire.Tagged(wire.Write, b.STag, b.TO+uint64(off), conformance.Pattern(24)), 8)
 			segments[at].Wrong = "it ends one octet beyond the buffer"

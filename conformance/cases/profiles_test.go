@@ -2,7 +2,10 @@ package cases
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,25 +21,105 @@ import (
 func TestOurStackPassesWithRping(t *testing.T) {
 	leakcheck.Check(t)
 	l := listen(t)
-	checkProfile(t, profile.NewRping(startRping(t, l.Addr().String()), l, patience))
+	checkProfile(t, profile.NewRping(startRping(t, l.Addr().String(), rping.DefaultSize), l, patience, 0))
 }
 
 func TestOurStackPassesWithAPortOnly(t *testing.T) {
 	leakcheck.Check(t)
 	l := listen(t)
-	checkProfile(t, profile.NewRaw(startRping(t, l.Addr().String()), l, patience))
+	checkProfile(t, profile.NewRaw(startRping(t, l.Addr().String(), rping.DefaultSize), l, patience))
+}
+
+// Whatever rping's -S is, no case fails that is about its buffer, and all are judged if
+// there is room for them.
+func TestOurStackPassesWithRpingOfAnySize(t *testing.T) {
+	for _, size := range []int{32, 65, 100, 5001, rping.MaxSize} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			leakcheck.Check(t)
+			l := listen(t)
+			p := profile.NewRping(startRping(t, l.Addr().String(), size), l, patience, 0)
+			if size >= rping.DefaultSize {
+				checkCases(t, p, onItsBuffer())
+				return
+			}
+			report := runOn(t, p, onItsBuffer())
+			if report.Totals.Fail > 0 || report.Totals.Inconclusive == 0 || report.Totals.Pass == 0 {
+				t.Errorf("%+v", report.Totals)
+			}
+		})
+	}
+}
+
+// The rping of rdma-core does not say how large its buffer is. It has 64 octets if it does
+// not read 65; else nobody knows where it ends, but who started it.
+func TestProfileFindsOutWhatRdmaCoresRpingTakes(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		size, named int
+		judged      bool // all cases are
+	}{
+		{"default size", 64, 0, true},
+		{"larger size", 100, 0, false},
+		{"larger size that is named", 100, 100, true},
+		{"smaller size", 32, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			leakcheck.Check(t)
+			p := profile.NewRping(startSilentRping(t, test.size), nil, patience, test.named)
+			if test.judged {
+				checkCases(t, p, onItsBuffer())
+				return
+			}
+			report := runOn(t, p, onItsBuffer())
+			if report.Totals.Fail > 0 || report.Totals.Inconclusive == 0 || report.Totals.Pass == 0 {
+				t.Errorf("%+v", report.Totals)
+			}
+			for _, res := range report.Results {
+				if res.Verdict == conformance.Inconclusive && !strings.Contains(res.Reason, "start it with -S 64") {
+					t.Errorf("%s: %s", res.Case, res.Reason)
+				}
+			}
+		})
+	}
+}
+
+// onItsBuffer is the cases about the bounds of a buffer, and one that needs none.
+func onItsBuffer() []conformance.Group {
+	var cases []conformance.Case
+	for _, g := range All() {
+		for _, c := range g.Cases {
+			bounds := slices.ContainsFunc([]string{"rfc5041-7.1-8", "rfc5041-7.1-9", "rfc5041-7.1-15", "rfc5040-7.2-11", "rfc5040-7.2-12", "rfc5042-6.2.1-1"},
+				func(clause string) bool { return c.Clause == clause })
+			if bounds && c.Needs == conformance.NeedBuffer || c.ID() == "rfc5041-7.1-6/stag-nobody-gave" {
+				cases = append(cases, c)
+			}
+		}
+	}
+	return []conformance.Group{{Name: "on rping's buffer", Cases: cases}}
 }
 
 func checkProfile(t *testing.T, p conformance.Profile) {
 	t.Helper()
+	checkCases(t, p, All())
+}
+
+// runOn runs the groups.
+func runOn(t *testing.T, p conformance.Profile, groups []conformance.Group) *conformance.Report {
+	t.Helper()
 	r := conformance.Runner{
-		Groups: All(), Profile: p,
+		Groups: groups, Profile: p,
 		Options: conformance.Options{Strict: true, Timeout: patience, Quiet: quiet},
 	}
 	report, err := r.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return report
+}
+
+func checkCases(t *testing.T, p conformance.Profile, groups []conformance.Group) {
+	t.Helper()
+	report := runOn(t, p, groups)
 	for _, res := range report.Results {
 		if res.Verdict == conformance.Fail || res.Verdict == conformance.Inconclusive {
 			t.Errorf("%s as %s: %s: %s", res.Case, res.Role, res.Verdict, res.Reason)
@@ -62,8 +145,8 @@ func listen(t *testing.T) *net.TCPListener {
 }
 
 // startRping runs what a person would run on the target: rping -s -P, whose address
-// it returns, and rping -c again and again to the tester.
-func startRping(t *testing.T, tester string) string {
+// it returns, and rping -c again and again to the tester, with -S size.
+func startRping(t *testing.T, tester string, size int) string {
 	t.Helper()
 	dev, err := rnic.Open(rnic.Config{})
 	if err != nil {
@@ -92,7 +175,7 @@ func startRping(t *testing.T, tester string) string {
 				return
 			}
 			wg.Go(func() {
-				e, err := rping.NewEnd(pd, rping.Options{Size: rping.DefaultSize})
+				e, err := rping.NewEnd(pd, rping.Options{Size: size})
 				if err != nil {
 					req.Close()
 					return
@@ -106,7 +189,7 @@ func startRping(t *testing.T, tester string) string {
 	})
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			e, err := rping.NewEnd(pd, rping.Options{Size: rping.DefaultSize, Count: 1})
+			e, err := rping.NewEnd(pd, rping.Options{Size: size, Count: 1})
 			if err != nil {
 				return
 			}

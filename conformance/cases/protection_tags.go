@@ -91,15 +91,16 @@ func protectionBounds() []conformance.Case {
 		for _, x := range []struct {
 			name, what string
 			off, n     func(length int) int
+			atEnd      bool // it is the buffer's end that is gone beyond
 		}{
-			{"one-octet-before", "the octet before a buffer", at(-1), size(1)},
-			{"one-octet-behind", "the octet behind a buffer", length, size(1)},
-			{"across-the-beginning", "8 octets of which the first one is before a buffer", at(-1), size(8)},
-			{"across-the-end", "8 octets of which the last one is behind a buffer", func(n int) int { return n - 7 }, size(8)},
-			{"more-than-all", "a buffer and the octet behind it", at(0), func(n int) int { return n + 1 }},
-			{"around-all", "a buffer and the octets on both sides of it", at(-1), func(n int) int { return n + 2 }},
-			{"far-behind", "octets 1 GiB behind a buffer", at(1 << 30), size(8)},
-			{"far-before", "octets 1 GiB before a buffer", at(-1 << 30), size(8)},
+			{"one-octet-before", "the octet before a buffer", at(-1), size(1), false},
+			{"one-octet-behind", "the octet behind a buffer", length, size(1), true},
+			{"across-the-beginning", "8 octets of which the first one is before a buffer", at(-1), size(8), false},
+			{"across-the-end", "8 octets of which the last one is behind a buffer", func(n int) int { return n - 7 }, size(8), true},
+			{"more-than-all", "a buffer and the octet behind it", at(0), func(n int) int { return n + 1 }, true},
+			{"around-all", "a buffer and the octets on both sides of it", at(-1), func(n int) int { return n + 2 }, false},
+			{"far-behind", "octets 1 GiB behind a buffer", at(1 << 30), size(8), true},
+			{"far-before", "octets 1 GiB before a buffer", at(-1 << 30), size(8), false},
 		} {
 			out = append(out, conformance.Case{
 				Clause: "rfc5042-6.2.1-1", Name: fmt.Sprintf("%s-%s", a.name, x.name), Also: outside,
@@ -107,7 +108,7 @@ func protectionBounds() []conformance.Case {
 				Needs: conformance.NeedBuffer,
 				Run: func(t *conformance.T) {
 					s := t.Open(conformance.Setup{})
-					b := s.Buffer(64)
+					b := s.BufferOf(conformance.BufferSpec{Length: 64, AtEnd: x.atEnd})
 					a.ended(s, b, b.STag, b.TO+uint64(x.off(b.Length)), x.n(b.Length), x.what)
 				},
 			})
@@ -115,9 +116,10 @@ func protectionBounds() []conformance.Case {
 		for _, x := range []struct {
 			name, what string
 			off        func(length int) int
+			atEnd      bool
 		}{
-			{"first-octets", "the first octets of a buffer", at(0)},
-			{"last-octets", "the last octets of a buffer", func(n int) int { return n - 8 }},
+			{"first-octets", "the first octets of a buffer", at(0), false},
+			{"last-octets", "the last octets of a buffer", func(n int) int { return n - 8 }, true},
 		} {
 			out = append(out, conformance.Case{
 				Clause: "rfc5042-6.2.1-1", Name: fmt.Sprintf("%s-%s", a.name, x.name), Also: []string{"rfc5041-8.3-1"},
@@ -125,7 +127,7 @@ func protectionBounds() []conformance.Case {
 				Needs: conformance.NeedBuffer,
 				Run: func(t *conformance.T) {
 					s := t.Open(conformance.Setup{})
-					b := s.Buffer(64)
+					b := s.BufferOf(conformance.BufferSpec{Length: 64, AtEnd: x.atEnd})
 					a.works(t, s, b, x.off(b.Length))
 				},
 			})
@@ -180,7 +182,7 @@ func protectionBounds() []conformance.Case {
 		Needs: conformance.NeedBuffer,
 		Run: func(t *conformance.T) {
 			s := t.Open(conformance.Setup{})
-			b := s.Buffer(64)
+			b := s.BufferAtEnd(64)
 			parts := conformance.Segments(wire.Tagged(wire.Write, b.STag, b.TO, conformance.Pattern(b.Length+8)), b.Length)
 			s.Post(parts[0], alien(parts[1], "it is behind the buffer"))
 			s.AwaitTeardown()

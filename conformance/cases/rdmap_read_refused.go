@@ -20,11 +20,8 @@ type rdmapBadRead struct {
 // rdmapBeside is a Read of n octets, off octets behind the beginning of a buffer of 64.
 func rdmapBeside(off int64, n uint32) func(*conformance.T, *conformance.Stream) (uint32, uint64, uint32) {
 	return func(_ *conformance.T, s *conformance.Stream) (uint32, uint64, uint32) {
-		b := s.Buffer(64)
-		if off < 64 {
-			return b.STag, b.TO + uint64(off), n
-		}
-		return b.STag, b.TO + uint64(off+int64(b.Length)-64), n // it may be larger than was asked for
+		b := s.BufferOf(conformance.BufferSpec{Length: 64, AtEnd: off >= 64})
+		return b.STag, b.TO + uint64(off), n
 	}
 }
 
@@ -91,15 +88,15 @@ var rdmapBadReads = []rdmapBadRead{
 	{"rfc5040-7.2-11", "at-the-end", "an octet right behind the buffer", conformance.NeedBuffer, []wire.Code{wire.RDMAPBounds}, rdmapBeside(64, 1)},
 	{"rfc5040-7.2-11", "far-behind", "8 octets at a TO far behind the buffer", conformance.NeedBuffer, []wire.Code{wire.RDMAPBounds}, rdmapBeside(1<<40, 8)},
 	{"rfc5040-7.2-12", "end-one-octet-beyond", "as many octets as the buffer has, from its second octet on", conformance.NeedBuffer, []wire.Code{wire.RDMAPBounds}, func(_ *conformance.T, s *conformance.Stream) (uint32, uint64, uint32) {
-		b := s.Buffer(64)
+		b := s.BufferAtEnd(64)
 		return b.STag, b.TO + 1, uint32(b.Length)
 	}},
 	{"rfc5040-7.2-12", "one-octet-too-many", "one octet more than the buffer has", conformance.NeedBuffer, []wire.Code{wire.RDMAPBounds}, func(_ *conformance.T, s *conformance.Stream) (uint32, uint64, uint32) {
-		b := s.Buffer(64)
+		b := s.BufferAtEnd(64)
 		return b.STag, b.TO, uint32(b.Length) + 1
 	}},
 	{"rfc5040-7.2-12", "64-kib-more", "64 KiB more than the buffer has", conformance.NeedBuffer, []wire.Code{wire.RDMAPBounds}, func(_ *conformance.T, s *conformance.Stream) (uint32, uint64, uint32) {
-		b := s.Buffer(64)
+		b := s.BufferAtEnd(64)
 		return b.STag, b.TO, uint32(b.Length) + 65536
 	}},
 	{"rfc5040-7.2-12", "largest-size", "2^32-1 octets", conformance.NeedBuffer, []wire.Code{wire.RDMAPBounds}, rdmapBeside(0, 0xFFFFFFFF)},

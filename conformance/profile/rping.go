@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"urnic/conformance"
@@ -13,15 +14,19 @@ import (
 )
 
 // Rping gets at a target that runs rdma-core's rping: rping -s -P at the target's
-// address, or rping -c again and again to the listener's. Both with the size that
-// rping has by default.
+// address, or rping -c again and again to the listener's.
 type Rping struct {
 	Raw
+	size int // that the caller has named
+
+	mu   sync.Mutex
+	room *room // of rping -s, when it is known
 }
 
-// NewRping returns a profile as NewRaw does.
-func NewRping(target string, listener *net.TCPListener, timeout time.Duration) *Rping {
-	return &Rping{Raw{target: target, listener: listener, timeout: timeout}}
+// NewRping returns a profile as NewRaw does. The size, if not 0, is how many octets the
+// buffer of rping -s has, its -S; else the profile finds out what it can.
+func NewRping(target string, listener *net.TCPListener, timeout time.Duration, size int) *Rping {
+	return &Rping{Raw: Raw{target: target, listener: listener, timeout: timeout}, size: size}
 }
 
 // Name returns "rping".
@@ -36,8 +41,12 @@ func (r *Rping) Offers() (conformance.Needs, conformance.Roles) {
 func (*Rping) Serial() bool { return true }
 
 // Begin makes ready for one case.
-func (r *Rping) Begin(context.Context, *wire.Tape) (conformance.Session, error) {
-	return &rpingSession{rawSession: rawSession{raw: &r.Raw}}, nil
+func (r *Rping) Begin(ctx context.Context, _ *wire.Tape) (conformance.Session, error) {
+	s := &rpingSession{rawSession: rawSession{raw: &r.Raw}}
+	if s.unknown = r.learn(ctx); s.unknown == nil && r.room != nil {
+		s.room = *r.room
+	}
+	return s, nil
 }
 
 // An advert is rping's one kind of message: where its sender has a buffer. All of
@@ -65,17 +74,17 @@ func parseAdvert(b []byte) (advert, error) {
 	}, nil
 }
 
-// rpingSize is how many octets rping's buffers have, if nobody says otherwise, and
-// the tester's buffer of which rping -s is told.
+// The tester's buffer of which rping -s is told.
 const (
-	rpingSize = 64
-	ourSTag   = 0x52504E47
-	ourTO     = 0x10000
+	ourSTag = 0x52504E47
+	ourTO   = 0x10000
 )
 
 type rpingSession struct {
 	rawSession
-	theirs *advert // of rping -c, which tells of its buffer first
+	theirs  *advert // of rping -c, which tells of its buffer first
+	room    room    // of rping -s
+	unknown error   // why that is not known
 }
 
 // Attach takes the advertisement that rping -c begins with.
@@ -88,10 +97,13 @@ func (s *rpingSession) Attach(_ context.Context, stream *conformance.Stream) err
 	return err
 }
 
-func awaitAdvert(stream *conformance.Stream, timeout time.Duration) (advert, error) {
-	a, err := stream.Next(timeout)
+func awaitAdvert(l link, timeout time.Duration) (advert, error) {
+	a, err := l.Next(timeout)
 	if err != nil {
 		return advert{}, fmt.Errorf("waiting for rping's advertisement: %w", err)
+	}
+	if a.Opcode == wire.Terminate {
+		return advert{}, fmt.Errorf("waiting for rping's advertisement: %w", errTerminated)
 	}
 	if a.Opcode != wire.Send && a.Opcode != wire.SendSE {
 		return advert{}, fmt.Errorf("waiting for rping's advertisement: there came %s", a.Segment)
@@ -99,36 +111,45 @@ func awaitAdvert(stream *conformance.Stream, timeout time.Duration) (advert, err
 	return parseAdvert(a.Payload)
 }
 
-var errRpingBuffer = errors.New("rping has one buffer of 64 octets, open for reads and writes")
+var errRpingBuffer = errors.New("rping has one buffer, open for reads and writes")
 
-// Buffer returns rping's buffer. That of rping -s is the sink of the Read that it
-// does when it is told of ours; the rest of that round is done before the case goes
-// on, so that rping waits, with a receive posted.
+// Buffer returns what the spec wants of rping's buffer. That of rping -s is the sink of
+// the Read that it does when it is told of ours; the rest of that round is done before the
+// case goes on, so that rping waits, with a receive posted.
 func (s *rpingSession) Buffer(_ context.Context, stream *conformance.Stream, spec conformance.BufferSpec) (*conformance.Buffer, error) {
-	if spec.Length > rpingSize || spec.Access != nil || spec.PD != 0 || spec.Base != 0 || spec.OtherQP != 0 {
+	if spec.Access != nil || spec.PD != 0 || spec.Base != 0 || spec.ZeroBased || spec.OtherQP != 0 {
 		return nil, errRpingBuffer
 	}
 	if s.theirs != nil {
-		return &conformance.Buffer{STag: s.theirs.stag, TO: s.theirs.to, Length: int(s.theirs.size)}, nil
+		return part(*s.theirs, spec)
 	}
-	ours := advert{to: ourTO, stag: ourSTag, size: rpingSize}
-	stream.Post(wire.Untagged(wire.Send, ours.octets()))
-	a, err := stream.Next(s.raw.timeout)
+	switch {
+	case s.unknown != nil:
+		return nil, s.unknown
+	case s.room.err != nil:
+		return nil, s.room.err
+	case spec.AtEnd && s.room.end != nil:
+		return nil, s.room.end
+	}
+	sink, advertised, err := firstHalf(stream, uint32(min(s.room.size, rpingSize)), s.raw.timeout)
 	if err != nil {
-		return nil, fmt.Errorf("waiting for the Read of rping -s: %w", err)
-	}
-	h, err := wire.ParseReadHeader(a.Payload)
-	if a.Opcode != wire.ReadRequest || err != nil {
-		return nil, fmt.Errorf("waiting for the Read of rping -s: there came %s", a.Segment)
-	}
-	if h.Length != rpingSize {
-		return nil, fmt.Errorf("rping -s reads %d octets of %d", h.Length, rpingSize)
-	}
-	ping := make([]byte, rpingSize)
-	copy(ping, "rdma-ping-0: conformance")
-	stream.Post(wire.Tagged(wire.ReadResponse, h.SinkSTag, h.SinkTO, ping))
-	if _, err := awaitAdvert(stream, s.raw.timeout); err != nil {
 		return nil, err
 	}
-	return &conformance.Buffer{STag: h.SinkSTag, TO: h.SinkTO, Length: int(h.Length)}, nil
+	whole := advert{to: sink.SinkTO, stag: sink.SinkSTag, size: uint32(s.room.size)}
+	if advertised > 0 {
+		whole.size = uint32(advertised)
+	}
+	return part(whole, spec)
+}
+
+// part returns the first octets of rping's buffer, or the last ones.
+func part(whole advert, spec conformance.BufferSpec) (*conformance.Buffer, error) {
+	if uint64(spec.Length) > uint64(whole.size) {
+		return nil, fmt.Errorf("rping's buffer has %d octets, and the case needs %d: start it with -S %d or more", whole.size, spec.Length, rpingSize)
+	}
+	b := &conformance.Buffer{STag: whole.stag, TO: whole.to, Length: spec.Length}
+	if spec.AtEnd {
+		b.TO += uint64(whole.size) - uint64(spec.Length)
+	}
+	return b, nil
 }

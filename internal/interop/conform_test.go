@@ -62,7 +62,7 @@ type way struct {
 var waysToSIW = []way{
 	{name: "rping responder", halve: true, boots: true, start: func(t *testing.T, g *guest) (conformance.Profile, func()) {
 		startRping(t, g)
-		return profile.NewRping(g.address(portRping), nil, patienceWithSIW), func() { startRping(t, g) }
+		return profile.NewRping(g.address(portRping), nil, patienceWithSIW, 0), func() { startRping(t, g) }
 	}},
 	{name: "rping initiator", halve: true, spare: true, boots: true, start: func(t *testing.T, g *guest) (conformance.Profile, func()) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +74,7 @@ var waysToSIW = []way{
 			g.start(t, fmt.Sprintf("while :; do rping -c -a %s -p %d -C 1; sleep 0.05; done", hostOfGuest, l.Addr().(*net.TCPAddr).Port))
 		}
 		again()
-		return profile.NewRping("", l.(*net.TCPListener), patienceWithSIW), again
+		return profile.NewRping("", l.(*net.TCPListener), patienceWithSIW, 0), again
 	}},
 	{name: "raw", spare: true, start: func(t *testing.T, g *guest) (conformance.Profile, func()) {
 		startRping(t, g)
