@@ -48,17 +48,16 @@ type messageType struct {
 	tagged    bool
 	queue     uint32 // of untagged messages
 	headerLen int    // octets of RDMAP header, 0 for none; Terminate's varies
-	payload   bool   // whether a ULP Message may follow
 }
 
 var messageTypes = [numOpcodes]messageType{
-	OpWrite:            {name: "RDMA Write", short: "rdma-write", tagged: true, payload: true},
+	OpWrite:            {name: "RDMA Write", short: "rdma-write", tagged: true},
 	OpReadRequest:      {name: "RDMA Read Request", short: "read-request", queue: QueueReadRequest, headerLen: ReadRequestLen},
-	OpReadResponse:     {name: "RDMA Read Response", short: "read-response", tagged: true, payload: true},
-	OpSend:             {name: "Send", short: "send", queue: QueueSend, payload: true},
-	OpSendInvalidate:   {name: "Send with Invalidate", short: "send-invalidate", queue: QueueSend, payload: true},
-	OpSendSE:           {name: "Send with SE", short: "send-se", queue: QueueSend, payload: true},
-	OpSendSEInvalidate: {name: "Send with SE and Invalidate", short: "send-se-invalidate", queue: QueueSend, payload: true},
+	OpReadResponse:     {name: "RDMA Read Response", short: "read-response", tagged: true},
+	OpSend:             {name: "Send", short: "send", queue: QueueSend},
+	OpSendInvalidate:   {name: "Send with Invalidate", short: "send-invalidate", queue: QueueSend},
+	OpSendSE:           {name: "Send with SE", short: "send-se", queue: QueueSend},
+	OpSendSEInvalidate: {name: "Send with SE and Invalidate", short: "send-se-invalidate", queue: QueueSend},
 	OpTerminate:        {name: "Terminate", short: "terminate", queue: QueueTerminate},
 	OpImmediate:        {name: "Immediate Data", short: "immediate", queue: QueueSend, headerLen: ImmediateLen},
 	OpImmediateSE:      {name: "Immediate Data with SE", short: "immediate-se", queue: QueueSend, headerLen: ImmediateLen},
