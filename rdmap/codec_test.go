@@ -42,6 +42,9 @@ func TestOpcodesAreThoseOfTheRFCs(t *testing.T) {
 			t.Errorf("%v: control %#02x", tt.op, uint8(c))
 		}
 	}
+	if c := Control(0xBF); c.Reserved() != 3 || c.Version() != 2 || c.Opcode() != 15 {
+		t.Errorf("control 0xbf: version %d, reserved %d, opcode %d", c.Version(), c.Reserved(), c.Opcode())
+	}
 	for op := Opcode(12); op < 16; op++ {
 		if op.Valid() {
 			t.Errorf("opcode %d counts as assigned", op)
@@ -181,9 +184,10 @@ func TestAtomicCode1IsReserved(t *testing.T) {
 
 func TestImmediateDataIsExactlyEightOctets(t *testing.T) {
 	for n := range 17 {
-		_, err := ParseImmediate(OpImmediate, make([]byte, n))
-		if (err == nil) != (n == 8) {
-			t.Errorf("%d octets: %v", n, err)
+		data := pattern(n, 1)
+		got, err := ParseImmediate(OpImmediate, data)
+		if (err == nil) != (n == 8) || err == nil && !bytes.Equal(got[:], data) {
+			t.Errorf("%d octets: %x, %v", n, got, err)
 		}
 	}
 }
@@ -265,6 +269,34 @@ func TestReservedHeaderControlBitsAreIgnored(t *testing.T) {
 	wire := append([]byte{0x02, 0x07, 0xDF, 0xFF, 0, 20}, header(true)...)
 	if term, err := ParseTerminate(wire); err != nil || !term.M() || !term.D() || term.R() || term.SegmentLen != 20 {
 		t.Errorf("parsed %+v, %v", term, err)
+	}
+}
+
+// M alone announces a length without a header; D wants its place even so.
+func TestEitherBitAnnouncesTheSegmentLength(t *testing.T) {
+	for _, wire := range [][]byte{
+		{0x02, 0x07, 0x80, 0, 0, 20},
+		append([]byte{0x02, 0x07, 0x40, 0, 0, 20}, header(true)...),
+	} {
+		term, err := ParseTerminate(wire)
+		if err != nil || term.SegmentLen != 20 || len(term.Rest) != 0 || (len(term.DDPHeader) > 0) != term.D() {
+			t.Errorf("%x: parsed %+v, %v", wire, term, err)
+		}
+		if got, _ := term.AppendBinary(nil); !bytes.Equal(got, wire) {
+			t.Errorf("encoded %x; want %x", got, wire)
+		}
+	}
+}
+
+// R announces the Read Request, where RFC 5040 has the bit and where siw has it.
+func TestReadRequestHeaderIsAnnouncedByR(t *testing.T) {
+	read, _ := ReadRequest{Size: 64}.AppendBinary(nil)
+	for hdrct, want := range map[byte]bool{0xE0: true, 0xC0: false, 0x07: true, 0x03: false} {
+		wire := append(append([]byte{0x01, 0x01, hdrct, 0, 0, 46}, header(false)...), read...)
+		term, err := ParseTerminate(wire)
+		if err != nil || term.R() != want || (len(term.RDMAHeader) > 0) != want {
+			t.Errorf("HdrCt %#02x: R %v, %d octets of header, %v; want %v", hdrct, term.R(), len(term.RDMAHeader), err, want)
+		}
 	}
 }
 

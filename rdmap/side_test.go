@@ -76,8 +76,17 @@ func newSideWith(t testing.TB, llp *ddptest.LLP, cfg Config) *side {
 type tap struct {
 	*ddptest.LLP
 	see         func(segment []byte)
+	stable      int // segments with payload that was posted as stable
 	cantPost    error
 	cantReceive error
+	cantClose   error
+}
+
+func (l *tap) Close() error {
+	if l.cantClose != nil {
+		return l.cantClose
+	}
+	return l.LLP.Close()
 }
 
 func (l *tap) Receive(place func(segment []byte, order uint64)) error {
@@ -99,6 +108,9 @@ func (l *tap) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
 		return false, l.cantPost
 	}
 	ok, err := l.LLP.Post(header, payload, stable)
+	if ok && stable {
+		l.stable++
+	}
 	if ok && l.see != nil {
 		l.see(append(slices.Clone(header), slices.Concat(payload...)...))
 	}

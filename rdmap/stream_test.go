@@ -2,12 +2,14 @@ package rdmap
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	"urnic/ddp"
 	"urnic/ddp/ddptest"
 	"urnic/stag"
 )
@@ -94,4 +96,85 @@ func TestFailAndTheRestMayBeCalledFromAnywhere(t *testing.T) {
 			t.Errorf("%d errors were the first; %d Terminates came", first.Load(), b.terms)
 		}
 	})
+}
+
+// What can change after it was posted is copied by the LLP.
+func TestOnlyPayloadOfTheULPIsStable(t *testing.T) {
+	s, p := withPeer(t, Config{IRD: 2, ORD: 2})
+	r := s.memory(64, stag.RemoteRead|stag.LocalWrite|stag.RemoteAtomic)
+	s.submit(readOf(1, 2, r.tag, base, 8), addOf(1, 8, 1), immediateOf(OpImmediate, Immediate{}))
+	p.send(readRequest(ReadRequest{Size: 64, SrcSTag: r.tag, SrcTO: base}))
+	p.send(atomicRequest(AtomicRequest{STag: r.tag, TO: base}))
+	if n := len(p.ref.messages); n != 5 || s.llp.stable != 0 {
+		t.Errorf("%d messages were sent, %d segments of them with stable payload", n, s.llp.stable)
+	}
+	s.submit(sendOf(OpSend, []byte("stable")))
+	if p.settle(); s.llp.stable != 1 {
+		t.Errorf("%d segments have stable payload; want that of the Send", s.llp.stable)
+	}
+	if s.stream.sending.msg.Payload != nil {
+		t.Error("the stream keeps payload alive that is sent")
+	}
+	if n := s.stream.depths.waiting.Load(); n != 0 {
+		t.Errorf("%d requests count as waiting for their response", n)
+	}
+	soon(t, func() { // nothing holds the memory any more
+		if err := r.entry.Deregister(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMessagesAreLimitedAsDDPHasIt(t *testing.T) {
+	s, _ := withPeer(t, Config{})
+	if err := s.stream.check(&Operation{Op: OpSend, Length: ddp.MaxMessage}); err != nil {
+		t.Errorf("the longest message: %v", err)
+	}
+	if err := s.stream.check(&Operation{Op: OpSend, Length: ddp.MaxMessage + 1}); err == nil {
+		t.Error("one octet more is taken")
+	}
+}
+
+func TestFailWakesTheTransmitterAndKeepsTheFirstError(t *testing.T) {
+	s, _ := withPeer(t, Config{})
+	s.wake = make(chan struct{}, 1)
+	first := &Error{Code: CodeStreamCatastrophic}
+	if s.stream.Failure() != nil || !s.stream.Fail(first) || s.stream.Fail(&Error{}) || s.stream.Failure() != first {
+		t.Errorf("the failure is %v", s.stream.Failure())
+	}
+	select {
+	case <-s.wake:
+	default:
+		t.Error("nobody is told that there is a Terminate to send")
+	}
+}
+
+func TestErrorOfCloseIsPassedOn(t *testing.T) {
+	s, _ := withPeer(t, Config{})
+	s.llp.cantClose = errLost
+	if err := s.stream.Close(); !errors.Is(err, errLost) {
+		t.Errorf("Close = %v", err)
+	}
+}
+
+func TestTransmitThatFailsIsNotIdle(t *testing.T) {
+	s, _ := withPeer(t, Config{})
+	s.llp.cantPost = errLost
+	s.submit(sendOf(OpSend, []byte("x")))
+	if idle, err := s.stream.Transmit(s); idle || !errors.Is(err, errLost) {
+		t.Errorf("Transmit = %v, %v", idle, err)
+	}
+}
+
+// One call posts the Terminate that takes the place of a message that can't be made.
+func TestTransmitGoesOnToTheTerminate(t *testing.T) {
+	s, p := withPeer(t, Config{})
+	s.submit(&Operation{Op: OpSend, Length: 4, Payload: brokenPayload{}})
+	if idle, err := s.stream.Transmit(s); !idle || err != nil {
+		t.Errorf("Transmit = %v, %v", idle, err)
+	}
+	if _, err := s.llp.Flush(true); err != nil {
+		t.Fatal(err)
+	}
+	p.wantBareTerminate(CodeLocalCatastrophic)
 }

@@ -170,6 +170,26 @@ func TestSolicitedMessages(t *testing.T) {
 	}
 }
 
+// A Send has no STag, though its Operation may have one left from another use.
+func TestTraceOfASendShowsNoSTag(t *testing.T) {
+	var seen []Trace
+	s, p := withPeer(t, Config{Trace: func(t Trace) { seen = append(seen, t) }})
+	o := sendOf(OpSend, []byte("x"))
+	o.STag, o.TO = 5, 6
+	s.submit(o)
+	if p.settle(); len(seen) != 1 || seen[0] != (Trace{Sent: true, Op: OpSend, MSN: 1, Length: 1}) {
+		t.Errorf("traced %+v", seen)
+	}
+}
+
+// What can't be read as a header is no message that could be shown.
+func TestErrorWithoutAWholeHeaderIsNotTraced(t *testing.T) {
+	s, _ := withPeer(t, Config{Trace: func(tr Trace) { t.Errorf("traced %v", tr) }})
+	for _, b := range [][]byte{nil, {0x41}, {0xC1, 0x40}} {
+		s.stream.traceRefused(&Error{Code: CodeStreamCatastrophic, Header: b})
+	}
+}
+
 func TestNamesOfReservedOpcodes(t *testing.T) {
 	if o := Opcode(13); o.String() != "reserved opcode 13" || o.Name() != "opcode-13" || o.Queue() != 0 || o.Tagged() {
 		t.Errorf("%v, %s, queue %d, tagged %v", o, o.Name(), o.Queue(), o.Tagged())
