@@ -1,6 +1,10 @@
 package ddp
 
-import "fmt"
+import (
+	"fmt"
+
+	"urnic/stag"
+)
 
 // A Code is a DDP error: the 4-bit Error Type over the 8-bit Error Code of
 // RFC 5041 §7.2.
@@ -63,18 +67,36 @@ type Error struct {
 }
 
 // Error says what was found and which rule it breaks.
-func (e *Error) Error() string {
-	s := "ddp: " + e.Code.String()
+func (e *Error) Error() string { return "ddp: " + e.Code.String() + e.Detail() }
+
+// Detail returns what Error says after the code: ": " and the reason, ": " and the cause, and
+// the clause in parentheses, as far as there are such. Errors that have said the code in
+// their own words add it to them.
+func (e *Error) Detail() string {
+	s := ""
 	if e.Reason != "" {
 		s += ": " + e.Reason
 	}
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s += ": " + e.cause()
 	}
 	if e.Clause != "" {
 		s += " (" + e.Clause + ")"
 	}
 	return s
+}
+
+// cause returns the text of the cause, without what the code says.
+func (e *Error) cause() string {
+	if access, ok := e.Err.(*stag.AccessError); ok && access.Violation == violations[e.Code] { //nolint:errorlint // others have words of their own
+		return access.Detail()
+	}
+	return e.Err.Error()
+}
+
+// violations are the codes that say the same as the STag table does.
+var violations = map[Code]stag.Violation{
+	CodeInvalidSTag: stag.InvalidSTag, CodeBaseBounds: stag.OutOfBounds, CodeSTagNotAssociated: stag.NotAssociated, CodeTOWrap: stag.Wrap,
 }
 
 // Unwrap returns the cause.

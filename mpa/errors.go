@@ -51,8 +51,13 @@ type Error struct {
 }
 
 // Error says what was found and which rule it breaks.
-func (e *Error) Error() string {
-	s := "mpa: " + e.Code.String()
+func (e *Error) Error() string { return "mpa: " + e.Code.String() + e.Detail() }
+
+// Detail returns what Error says after the code: ": " and the reason, ": " and the cause, and
+// the clause in parentheses, as far as there are such. Errors that have said the code in
+// their own words add it to them.
+func (e *Error) Detail() string {
+	s := ""
 	if e.Reason != "" {
 		s += ": " + e.Reason
 	}

@@ -3,6 +3,7 @@ package mpa
 import (
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,23 @@ func TestErrorsSayWhatAndWhy(t *testing.T) {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("%q; want %q", got, tt.want)
 		}
+	}
+	both := &triesError{last: lost(io.EOF), first: lost(io.EOF)}
+	if got := both.Error(); got != "mpa: connection lost: EOF (RFC 5044 §8)" || !errors.Is(both, io.EOF) {
+		t.Errorf("both tries: %q", got)
+	}
+	both.first = lost(io.ErrUnexpectedEOF)
+	if got := both.Error(); got != both.last.Error()+"; with revision 2: "+both.first.Error() || !errors.Is(both, both.first) {
+		t.Errorf("both tries: %q", got)
+	}
+	// What start-up waited for is added to what went wrong.
+	why := (&startup{}).why(t.Context(), "waiting for the Reply", lost(io.EOF))
+	if got := why.Error(); got != "mpa: connection lost: waiting for the Reply: EOF (RFC 5044 §8)" || !errors.As(why, new(*Error)) || !errors.Is(why, io.EOF) {
+		t.Errorf("%q", got)
+	}
+	why = (&startup{}).why(t.Context(), "waiting for the Reply", lost(os.ErrDeadlineExceeded))
+	if got := why.Error(); strings.Count(got, "connection lost") != 1 || strings.Count(got, "RFC") != 1 || !errors.Is(why, os.ErrDeadlineExceeded) {
+		t.Errorf("%q", got)
 	}
 	if !errors.Is(lost(io.EOF), io.EOF) {
 		t.Error("an Error does not wrap its cause")

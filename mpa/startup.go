@@ -315,16 +315,24 @@ func (s *startup) rest() []byte { return s.buf[s.parsed:] }
 
 // why says in what phase start-up failed, and whether it was the context.
 func (s *startup) why(ctx context.Context, phase string, err error) error {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return fmt.Errorf("mpa: %s: %w", phase, context.Cause(ctx))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &Error{
-			Code: CodeConnectionLost, Clause: "RFC 5044 §7.1.2", Err: err,
-			Reason: phase + " took too long: raise the time limit, or see whether the peer speaks MPA and has the other role",
-		}
 	}
-	return fmt.Errorf("mpa: %s: %w", phase, err)
+	e, ours := err.(*Error) //nolint:errorlint // what it wraps is no start-up's
+	if !ours {
+		return fmt.Errorf("mpa: %s: %w", phase, err)
+	}
+	told := *e
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		told.Clause = "RFC 5044 §7.1.2"
+		told.Reason = phase + " took too long: raise the time limit, or see whether the peer speaks MPA and has the other role"
+	case e.Reason == "":
+		told.Reason = phase
+	default:
+		told.Reason = phase + ": " + e.Reason
+	}
+	return &told
 }
 
 // A DialFunc opens a byte stream to the peer.
@@ -352,10 +360,27 @@ func Dial(ctx context.Context, dial DialFunc, cfg Config) (*Conn, error) {
 	cfg.Revision = Revision1
 	c, err1 := dialOnce(ctx, dial, cfg)
 	if err1 != nil {
-		return c, fmt.Errorf("%w; with revision 2: %w", err1, err)
+		return c, &triesError{last: err1, first: err}
 	}
 	return c, nil
 }
+
+// A triesError says why both tries of Dial have failed.
+type triesError struct {
+	last  error // with revision 1
+	first error // with revision 2
+}
+
+// Error says it once if both have failed for the same reason.
+func (e *triesError) Error() string {
+	if last, first := e.last.Error(), e.first.Error(); last != first {
+		return last + "; with revision 2: " + first
+	}
+	return e.last.Error()
+}
+
+// Unwrap returns both.
+func (e *triesError) Unwrap() []error { return []error{e.last, e.first} }
 
 func dialOnce(ctx context.Context, dial DialFunc, cfg Config) (*Conn, error) {
 	conn, err := dial(ctx)

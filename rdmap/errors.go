@@ -2,9 +2,11 @@ package rdmap
 
 import (
 	"fmt"
+	"strings"
 
 	"urnic/ddp"
 	"urnic/mpa"
+	"urnic/stag"
 )
 
 // A TermCode is the first two octets of a Terminate message: layer (4 bits),
@@ -100,17 +102,47 @@ type Error struct {
 
 // Error says what was found and which rule it breaks.
 func (e *Error) Error() string {
-	s := "rdmap: " + e.Code.String()
+	s := "rdmap: " + strings.TrimPrefix(e.Code.String(), "RDMAP: ")
 	if e.Reason != "" {
 		s += ": " + e.Reason
 	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
+	below, clause := e.below()
+	if below != "" {
+		s += ": " + below
 	}
-	if e.Clause != "" {
+	if e.Clause != "" && e.Clause != clause {
 		s += " (" + e.Clause + ")"
 	}
 	return s
+}
+
+// below returns what the cause adds to the code, and the clause that it names.
+func (e *Error) below() (text, clause string) {
+	switch err := e.Err.(type) { //nolint:errorlint // others have words of their own
+	case nil:
+		return "", ""
+	case *stag.AccessError:
+		if v, ok := violations[e.Code]; ok && v == err.Violation {
+			return err.Detail(), ""
+		}
+	case *ddp.Error:
+		if TermCode(err.TermWord()) == e.Code {
+			return strings.TrimPrefix(err.Detail(), ": "), err.Clause
+		}
+		clause = err.Clause
+	case *mpa.Error:
+		if TermCode(err.TermWord()) == e.Code {
+			return strings.TrimPrefix(err.Detail(), ": "), err.Clause
+		}
+		clause = err.Clause
+	}
+	return e.Err.Error(), clause
+}
+
+// violations are the codes that say the same as the STag table does.
+var violations = map[TermCode]stag.Violation{
+	CodeInvalidSTag: stag.InvalidSTag, CodeBaseBounds: stag.OutOfBounds, CodeAccessRights: stag.NoRights,
+	CodeSTagNotAssociated: stag.NotAssociated, CodeTOWrap: stag.Wrap,
 }
 
 // Unwrap returns the cause.

@@ -3,6 +3,8 @@ package rnic
 import (
 	"errors"
 	"fmt"
+
+	"urnic/stag"
 )
 
 // Causes that errors of this package wrap.
@@ -82,7 +84,12 @@ type CompletionError struct{ WC WC }
 // Error names the request and its status.
 func (e *CompletionError) Error() string {
 	s := fmt.Sprintf("rnic: QP %d: %v (ID %d): %v", e.WC.QPN, e.WC.Op, e.WC.ID, e.WC.Status)
-	if e.WC.Cause != nil {
+	access, ok := e.WC.Cause.(*stag.AccessError) //nolint:errorlint // others have words of their own
+	switch {
+	case e.WC.Cause == nil:
+	case ok && access.Violation == stag.InvalidSTag && e.WC.Status == StatusBadSTag:
+		s += ": " + access.Detail()
+	default:
 		s += ": " + e.WC.Cause.Error()
 	}
 	return s

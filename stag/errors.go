@@ -42,8 +42,11 @@ type AccessError struct {
 }
 
 // Error names the STag, the access and what was found.
-func (e *AccessError) Error() string {
-	s := fmt.Sprintf("stag: %v: %v, %v of %d octets at 0x%x", e.Violation, e.STag, e.Wanted, e.Len, e.TO)
+func (e *AccessError) Error() string { return fmt.Sprintf("stag: %v: %s", e.Violation, e.Detail()) }
+
+// Detail is Error without the violation, for errors that say the same in their own words.
+func (e *AccessError) Detail() string {
+	s := fmt.Sprintf("%v, %v of %d octets at 0x%x", e.STag, e.Wanted, e.Len, e.TO)
 	switch {
 	case e.Refused:
 		s += "; the queue pair refuses it"
