@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"syscall"
 	"time"
+
+	"urnic/mpa"
 )
 
 // adviseDial says what to do about a connection that could not be made. What it
@@ -19,15 +20,17 @@ func adviseDial(err error, address, source string, timeout time.Duration) error 
 	case errors.As(err, &unresolved):
 		return adviseName(unresolved)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nobody listens at %s (%w): start `urnic rping -s -p %s` there first, or give the port with -p", address, syscall.ECONNREFUSED, port)
+		return advise(err, "nobody listens at %s%s: start `urnic rping -s -p %s` there first, or give the port with -p", address, errno(err), port)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return fmt.Errorf("no way leads to %s: check the address and this machine's routes: %w", address, err)
+		return advise(err, "no way leads to %s%s: check the address and this machine's routes", address, errno(err))
 	case source != "" && errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("-I %s: that is no address of this machine: give one of its own (%w)", source, syscall.EADDRNOTAVAIL)
+		return advise(err, "-I %s: that is no address of this machine: give one of its own%s", source, errno(err))
 	case source != "" && errors.As(err, &mixed):
-		return fmt.Errorf("-I %s: %s can't be reached from it: give two IPv4 addresses or two of IPv6", source, address)
+		return advise(err, "-I %s: %s can't be reached from it: give two IPv4 addresses or two of IPv6", source, address)
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return fmt.Errorf("no answer from %s within %v: check address and port, or wait longer with --connect-timeout: %w", address, timeout, err)
+		return advise(err, "no answer from %s within %v: check address and port, or wait longer with --connect-timeout", address, timeout)
+	case errors.As(err, new(*mpa.RejectedError)):
+		return advise(err, "what listens at %s rejects the connection, as a server of another program may: give the address of `urnic rping -s`", address)
 	}
 	return err
 }
@@ -40,17 +43,17 @@ func adviseListen(err error, address string) error {
 	case errors.As(err, &unresolved):
 		return adviseName(unresolved)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("another program listens at port %s (%w): give another port with -p", port, syscall.EADDRINUSE)
+		return advise(err, "another program listens at port %s%s: give another port with -p", port, errno(err))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s is no address of this machine: give one of its own with -a, or leave -a out to listen at all (%w)", host, syscall.EADDRNOTAVAIL)
+		return advise(err, "%s is no address of this machine: give one of its own with -a, or leave -a out to listen at all%s", host, errno(err))
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("port %s is for privileged programs: give one from 1024 on with -p (%w)", port, syscall.EACCES)
+		return advise(err, "port %s is for privileged programs: give one from 1024 on with -p%s", port, errno(err))
 	}
 	return err
 }
 
 func adviseName(e *net.DNSError) error {
-	return fmt.Errorf("there is no address for the name %q: give an IP address with -a, or a name that can be looked up (%s)", e.Name, e.Err)
+	return advise(e, "there is no address for the name %q: give an IP address with -a, or a name that can be looked up (%s)", e.Name, e.Err)
 }
 
 func isTimeout(err error) bool {

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -250,6 +251,9 @@ func (o *conformOptions) adviseTarget(err error) error {
 		"rping":   "start `rping -s -P` there first",
 		"urnic":   "start `urnic conform serve --listen HOST:PORT` there first",
 		"rpcrdma": "start the NFS server there first, and have it listen for RDMA",
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return advise(err, "the target can't be reached at %s%s: %s", o.target, errno(err), start[o.profile])
 	}
 	return fmt.Errorf("the target can't be reached at %s: %s: %w", o.target, start[o.profile], err)
 }

@@ -112,11 +112,11 @@ func (o *conformServeOptions) ready(a net.Addr) string {
 func adviseConformListen(err error, address string) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("another program listens at %s (%w): give another port with --listen", address, syscall.EADDRINUSE)
+		return advise(err, "another program listens at %s%s: give another port with --listen", address, errno(err))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("--listen %s: that is no address of this machine: give one of its own (%w)", address, syscall.EADDRNOTAVAIL)
+		return advise(err, "--listen %s: that is no address of this machine: give one of its own%s", address, errno(err))
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("--listen %s: that port is for privileged programs: give one from 1024 on (%w)", address, syscall.EACCES)
+		return advise(err, "--listen %s: that port is for privileged programs: give one from 1024 on%s", address, errno(err))
 	}
 	return fmt.Errorf("--listen %s: %w", address, err)
 }

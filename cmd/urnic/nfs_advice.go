@@ -19,7 +19,7 @@ func adviseNFS(err error, t nfs.Target) error {
 	var unresolved *net.DNSError
 	switch {
 	case errors.As(err, &unresolved):
-		return fmt.Errorf("there is no address for the name %q: give an IP address, or a name that can be looked up (%s)", unresolved.Name, unresolved.Err)
+		return advise(err, "there is no address for the name %q: give an IP address, or a name that can be looked up (%s)", unresolved.Name, unresolved.Err)
 	case errors.Is(err, nfs3.MountErrAcces), errors.Is(err, nfs3.MountErrPerm):
 		return fmt.Errorf("%w: the server's exports say which hosts may mount it; many take calls from privileged ports, which only root has, and of users of their own host as themselves only", err)
 	case errors.Is(err, nfs3.MountErrNoEnt):
@@ -29,13 +29,13 @@ func adviseNFS(err error, t nfs.Target) error {
 		if _, lost := errors.AsType[*oncrpc.LostError](err); !lost && t.Transport == nfs.RDMA {
 			other = "that for RDMA, which is 20049 unless it was told another"
 		}
-		return fmt.Errorf("%s hangs up on us, as at the port of another transport, or as its exports are not for this host: give %s: %w", t.Host, other, err)
+		return advise(err, "%s hangs up on us, as at the port of another transport, or as its exports are not for this host: give %s", t.Host, other)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: start the server first, such as `urnic nfsd`, or give its ports: %s://HOST:PORT/PATH?mountport=PORT", err, scheme(t))
+		return advise(err, "nobody listens at %s%s: start the server first, such as `urnic nfsd`, or give its ports: %s://HOST:PORT/PATH?mountport=PORT", undialed(err, t.Host), errno(syscall.ECONNREFUSED), scheme(t))
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return fmt.Errorf("no way leads to %s: check the address and this machine's routes: %w", t.Host, err)
+		return advise(err, "no way leads to %s%s: check the address and this machine's routes", t.Host, errno(err))
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return fmt.Errorf("no answer from %s: check address and ports: %w", t.Host, err)
+		return advise(err, "no answer from %s: check address and ports", t.Host)
 	}
 	return err
 }

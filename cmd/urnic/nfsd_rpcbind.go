@@ -105,7 +105,7 @@ func absent(err error) bool {
 func adviseRegistration(ctx context.Context, c *rpcbind.Client, m rpcbind.Mapping, err error) error {
 	switch {
 	case absent(err):
-		return fmt.Errorf("--register-rpcbind: no rpcbind runs on this host: start it, such as with `systemctl start rpcbind`, or leave that flag out and tell clients the ports (%w)", err)
+		return advise(err, "--register-rpcbind: no rpcbind runs on this host: start it, such as with `systemctl start rpcbind`, or leave that flag out and tell clients the ports")
 	case !errors.Is(err, rpcbind.ErrRefused):
 		return fmt.Errorf("--register-rpcbind: this host's rpcbind takes no registration: %w", err)
 	}

@@ -271,11 +271,11 @@ func adviseNFSDListen(err error, flag, address string) error {
 	case errors.As(err, &unresolved):
 		return fmt.Errorf("--%s %s: there is no address for the name %q: give an IP address (%s)", flag, address, unresolved.Name, unresolved.Err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("another program, such as the kernel's NFS server, listens at %s (%w): give another port with --%s", address, syscall.EADDRINUSE, flag)
+		return advise(err, "another program, such as the kernel's NFS server, listens at %s%s: give another port with --%s", address, errno(err), flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("--%s %s: that is no address of this machine: give one of its own (%w)", flag, address, syscall.EADDRNOTAVAIL)
+		return advise(err, "--%s %s: that is no address of this machine: give one of its own%s", flag, address, errno(err))
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("--%s %s: that port is for privileged programs: give one from 1024 on (%w)", flag, address, syscall.EACCES)
+		return advise(err, "--%s %s: that port is for privileged programs: give one from 1024 on%s", flag, address, errno(err))
 	}
 	return fmt.Errorf("--%s %s: %w", flag, address, err)
 }

@@ -84,6 +84,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return 0
 	}
+	if wantsChain(cmd) {
+		defer logChain(stderr, err)
+	}
 	own, is := errors.AsType[*statusError](err)
 	switch {
 	case interrupted(ctx, err):

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"urnic/mpa"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/rpcbind"
 	"urnic/ulp/rpcrdma"
@@ -163,13 +164,15 @@ func adviseRPC(err error, address string, timeout time.Duration) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &unresolved):
-		return fmt.Errorf("there is no address for the name %q: give an IP address, or a name that can be looked up (%s)", unresolved.Name, unresolved.Err)
+		return advise(err, "there is no address for the name %q: give an IP address, or a name that can be looked up (%s)", unresolved.Name, unresolved.Err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nobody listens at %s (%w): start the server, or give the port where it listens", address, syscall.ECONNREFUSED)
+		return advise(err, "nobody listens at %s%s: start the server, or give the port where it listens", address, errno(err))
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer from %s within %v: check address and port, or wait longer with --timeout: %w", address, timeout, err)
+		return advise(err, "no answer from %s within %v: check address and port, or wait longer with --timeout", address, timeout)
 	case hungUp(err):
-		return fmt.Errorf("%s hangs up on us: is that a port of the other transport, so that --rdma is to be given or left out? %w", address, err)
+		return advise(err, "%s hangs up on us: is that a port of the other transport, so that --rdma is to be given or left out?", address)
+	case errors.As(err, new(*mpa.RejectedError)):
+		return advise(err, "what listens at %s rejects the connection, as a server of another program may: give the address of a server of RPC-over-RDMA", address)
 	}
 	return fmt.Errorf("%s: %w", address, err)
 }

@@ -80,7 +80,15 @@ func (e *End) round(ctx context.Context, n int) error {
 // that tells of it.
 func (e *End) why(err error) error {
 	if cause := e.QP.Err(); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w (%w)", cause, err)
+		return &endedError{cause, err}
 	}
 	return err
 }
+
+// An endedError says why the stream has ended, and wraps the error of a request that came of
+// it.
+type endedError struct{ cause, request error }
+
+func (e *endedError) Error() string { return e.cause.Error() }
+
+func (e *endedError) Unwrap() []error { return []error{e.cause, e.request} }

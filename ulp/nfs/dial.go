@@ -215,13 +215,13 @@ func (c *Client) callMount(ctx context.Context, p nfs3.MountProc, args, res nfs3
 	if c.target.Transport == TCP {
 		tcp = c.target.port()
 	}
-	var failed []error
+	failed := new(MountServiceError)
 	try := func(port int) bool {
 		err := call(port)
 		if err == nil {
 			return true
 		}
-		failed = append(failed, fmt.Errorf("nfs: MOUNT at port %d: %w", port, err))
+		failed.Tries = append(failed.Tries, MountTry{port, err})
 		return false
 	}
 	if tcp != PortTCP && try(tcp) {
@@ -230,7 +230,7 @@ func (c *Client) callMount(ctx context.Context, p nfs3.MountProc, args, res nfs3
 	port, err := c.bound(ctx)
 	switch {
 	case err != nil:
-		failed = append(failed, fmt.Errorf("nfs: rpcbind, which could tell the port of MOUNT: %w", err))
+		failed.Tries = append(failed.Tries, MountTry{0, err})
 	case port == tcp && tcp != PortTCP: // tried
 	case try(port):
 		return nil
@@ -238,7 +238,7 @@ func (c *Client) callMount(ctx context.Context, p nfs3.MountProc, args, res nfs3
 	if tcp == PortTCP && port != tcp && try(tcp) {
 		return nil
 	}
-	return errors.Join(append(failed, errors.New("nfs: if MOUNT is at another port, say so with mountport"))...)
+	return failed
 }
 
 // callOnce makes one call over a TCP connection of its own.
@@ -258,7 +258,7 @@ func (c *Client) overTCP(port int) oncrpc.Dial {
 	return func(ctx context.Context) (oncrpc.Conn, error) {
 		conn, err := DialReserved(ctx, address)
 		if err != nil {
-			return nil, fmt.Errorf("nfs: %w", err)
+			return nil, err
 		}
 		return oncrpc.NewTCPConn(conn, cfg), nil
 	}

@@ -208,7 +208,10 @@ func (c *Client) send(ctx context.Context, conn *link, r *Request) (*Message, er
 		c.drop(conn)
 		conn = nil
 	}
-	return nil, fmt.Errorf("oncrpc: the call was sent %d times: %w", c.cfg.Sends, lost)
+	if c.cfg.Sends == 1 {
+		return nil, lost
+	}
+	return nil, &resentError{c.cfg.Sends, lost}
 }
 
 // do sends a call on a connection, which it gives up if no reply comes for too long.

@@ -90,3 +90,16 @@ func (e *LostError) Error() string {
 
 // Unwrap returns Err.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// A resentError says that a call was sent several times, and what came of the last one.
+type resentError struct {
+	times int
+	lost  *LostError
+}
+
+func (e *resentError) Error() string {
+	return fmt.Sprintf("oncrpc: the call was sent %d times, and the connection ended each time before the reply came, at last: %v", e.times, e.lost.Err)
+}
+
+// Unwrap returns the error of the last one.
+func (e *resentError) Unwrap() error { return e.lost }

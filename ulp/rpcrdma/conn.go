@@ -32,8 +32,8 @@ func Dial(ctx context.Context, dev *rnic.Device, address string, cfg Config) (*C
 	param := cfg.Conn
 	param.PrivateData = cfg.private()
 	if err := e.qp.Connect(ctx, address, param); err != nil {
-		_ = e.release() // Connect says more
-		return nil, fmt.Errorf("rpcrdma: dial %s: %w", address, err)
+		_ = e.release()                            // Connect says more
+		return nil, fmt.Errorf("rpcrdma: %w", err) // which names the address
 	}
 	params, _ := e.qp.Params()
 	e.settle(params.PrivateData)
