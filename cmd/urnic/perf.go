@@ -34,8 +34,14 @@ a Write with Immediate Data. The percentiles are those of all rounds together; a
 figures are medians of the rounds.
 
 The baseline is a plain Go program over bare TCP between the same two sides, in rounds that
-alternate with those over RDMA. Messages of up to 64K are a write each; beyond that, and
-with --baseline-best, the calls have the sizes that are fastest, which are tried out first.
+alternate with those over RDMA, on connections as old as those of RDMA. For bw, rate and
+scale there are two, which are always both shown. Per-message TCP makes one write for each
+message, as a program does that sends each when it has it; RDMA's requests are posted in
+lists, so it may share a call among many. Batched TCP moves the same bytes as one stream,
+without regard to messages, in calls of the sizes that are fastest. To find these, 25 pairs
+of sizes are tried for a short time, and the best four, 512K and 1M five times more for
+--baseline-try each, by turns; what the tries came to is printed. In JSON, "baseline" and
+"ratio" are those of per-message TCP up to 64K, and of batched TCP beyond that.
 The latency that --poll busy is compared with is that of sockets that are read over and
 over without ever sleeping. Connections are dialed, accepted and closed by as many loops on
 each side as make those over RDMA.
@@ -55,9 +61,13 @@ With --json it prints one JSON object:
    "allocs_per_op",                 objects that this process allocates for a message
    "samples",                       of each round: octets, messages (rate) or connections a
                                     second, the median latency, or octets of an idle queue pair
-   "baseline":{"bytes_per_second","messages_per_second","connections_per_second",
+   "baseline":{"kind",              per-message, batched, ping-pong or connections
+     "bytes_per_second","messages_per_second","connections_per_second",
      "latency_ns","round_trip_ns","samples",
-     "write_size","read_size"},     octets of its calls
+     "write_size","read_size",      bytes of its calls
+     "tries":[{"write_size","read_size","bytes_per_second","samples"}],  batched: the fastest first
+     "ratio","ratio_samples"},
+   "baselines",                     both of bw, rate and scale, each as above
    "ratio","ratio_samples",         of samples to those of the baseline: the median, and all
    "ratio_to_first"}],              scale: of bandwidth, to the first number of queue pairs
  "error"}                           what went wrong, if anything did`
@@ -193,7 +203,8 @@ func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 	f.BoolVar(&o.Markers, "markers", false, "use MPA markers, in both directions")
 	f.IntVar(&o.MULPDU, "mulpdu", 0, fmt.Sprintf("largest ULPDU in `OCTETS`, %d to %d (0: one TCP segment)", mpa.MinMULPDU, mpa.MaxMULPDU))
 	f.BoolVar(&o.Baseline, "baseline", false, "measure bare TCP as well, in rounds in between")
-	f.BoolVar(&o.BaselineBest, "baseline-best", false, "have the baseline move a stream as fast as it can, whatever the size of messages")
+	f.BoolVar(&o.BaselineBest, "baseline-best", false, "make \"baseline\" and \"ratio\" of --json those of batched TCP, whatever the size of messages")
+	f.DurationVar(&o.BaselineTry, "baseline-try", 0, "how long each of the last tries of call sizes takes that decide on batched TCP (default 250ms)")
 	f.BoolVar(&o.json, "json", false, "write the result as one JSON object")
 	f.StringVar(&o.svg, "svg", "", "plot the results into this `FILE`: against the size, the number of queue pairs, or as percentiles")
 	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write what takes processor time in this process to this `FILE`, for go tool pprof")

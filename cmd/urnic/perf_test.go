@@ -77,7 +77,7 @@ func TestPerfBaselineAlternatesWithTheRounds(t *testing.T) {
 		{"--test", "scale", "--qps", "1,2", "--iters", "10"},
 		{"--test", "rate", "--duration", "5ms"},
 	} {
-		r := perfLocal(t, append(args, "--baseline", "--rounds", "3")...)
+		r := perfLocal(t, append(args, "--baseline", "--baseline-try", "1ms", "--rounds", "3")...)
 		for _, result := range r.Results {
 			if len(result.Samples) != 3 || result.Baseline == nil || len(result.Baseline.Samples) != 3 || len(result.RatioSamples) != 3 {
 				t.Fatalf("%v: %+v", args, result)
@@ -99,7 +99,7 @@ func TestPerfBaselineAlternatesWithTheRounds(t *testing.T) {
 // Messages above 64 KiB are compared with calls of the sizes that are fastest,
 // which are tried first; others with one write a message.
 func TestPerfBaselineTellsTheSizesOfItsCalls(t *testing.T) {
-	r := perfLocal(t, "--size", "512,64K,128K", "--iters", "4", "--baseline", "--rounds", "1")
+	r := perfLocal(t, "--size", "512,64K,128K", "--iters", "4", "--baseline", "--baseline-try", "1ms", "--rounds", "1")
 	for i, want := range []int{512, 64 << 10} {
 		if b := r.Results[i].Baseline; b.WriteSize != want || b.ReadSize != 64<<10 {
 			t.Errorf("size %d: calls of %d and %d", r.Results[i].Size, b.WriteSize, b.ReadSize)
@@ -151,7 +151,7 @@ func TestPerfOfTheShortestRounds(t *testing.T) {
 		{"--test", "scale", "--qps", "1,2"},
 		{"--size", "2M", "--baseline-best"},
 	} {
-		for _, result := range perfLocal(t, append(args, "--duration", "1ns", "--baseline", "--rounds", "1")...).Results {
+		for _, result := range perfLocal(t, append(args, "--duration", "1ns", "--baseline", "--baseline-try", "1ms", "--rounds", "1")...).Results {
 			if result.Iterations == 0 || result.Samples[0] <= 0 || result.Ratio <= 0 {
 				t.Errorf("%v: %+v", args, result)
 			}
@@ -230,7 +230,7 @@ func TestPerfPlots(t *testing.T) {
 		"scale":       {"--test", "scale", "--qps", "1,2"},
 	} {
 		file := filepath.Join(t.TempDir(), name+".svg")
-		ok(t, append([]string{"perf", "local", "--svg", file, "--iters", "20", "--baseline", "--rounds", "1"}, args...)...)
+		ok(t, append([]string{"perf", "local", "--svg", file, "--iters", "20", "--baseline", "--baseline-try", "1ms", "--rounds", "1"}, args...)...)
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -360,6 +360,7 @@ func TestPerfErrors(t *testing.T) {
 		{"give --duration or --iters more than 0", []string{"local", "--iters", "0"}},
 		{"--duration 2h0m0s: say up to 1h0m0s", []string{"local", "--duration", "2h"}},
 		{"--rounds -1: say 1 to 1000", []string{"local", "--rounds", "-1"}},
+		{"--baseline-try -1s: say up to 1h", []string{"local", "--baseline-try", "-1s"}},
 		{"--baseline-best says which baseline", []string{"local", "--baseline-best"}},
 		{"--max-memory lots", []string{"local", "--max-memory", "lots"}},
 		{"raise --max-memory", []string{"local", "--size", "1M", "--max-memory", "1M"}},
@@ -419,7 +420,7 @@ func TestHelpOfPerfHasExamplesAndExplainsItsKeys(t *testing.T) {
 		}
 	}
 	_, out, _ := urnic(t, nil, "perf", "client", "--help")
-	for _, key := range []string{"latency_ns", "round_trip_ns", "p99_99", "bytes_per_qp_side", "allocs_per_op", "ratio_samples", "write_size"} {
+	for _, key := range []string{"latency_ns", "round_trip_ns", "p99_99", "bytes_per_qp_side", "allocs_per_op", "ratio_samples", "write_size", "baselines", "tries", "kind"} {
 		if !strings.Contains(out, `"`+key+`"`) {
 			t.Errorf("the help of perf does not explain %q", key)
 		}

@@ -3,22 +3,33 @@ package perf
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // bandwidth measures how many octets and messages go in a second.
 func (c *client) bandwidth(ctx context.Context, s setup) (result Result, err error) {
+	if err := c.calibrate(ctx, s); err != nil {
+		return result, err
+	}
 	g, err := c.open(ctx, s)
 	if err != nil {
 		return result, err
 	}
 	defer func() { err = errors.Join(err, c.shutAfter(ctx, g, err)) }()
+	var ours tally
+	var bare [2]tally
+	streams, err := c.openStreams(ctx, s, &bare)
+	if err != nil {
+		return result, err
+	}
 	t := newTransfer(g)
-	if _, _, err := c.transfer(ctx, t, c.warmup()); err != nil {
+	warm := c.warmup()
+	if _, _, err := c.transfer(ctx, t, warm); err != nil {
+		return result, err
+	}
+	if err := streams.warm(ctx, warm); err != nil {
 		return result, err
 	}
 	c.begin()
-	var ours, bare tally
 	for range c.Rounds {
 		messages, took, err := c.transfer(ctx, t, c.limits())
 		if err != nil {
@@ -26,22 +37,13 @@ func (c *client) bandwidth(ctx context.Context, s setup) (result Result, err err
 		}
 		ours.add(messages, took)
 		c.roundOver()
-		if !c.Baseline {
-			continue
-		}
-		messages, took, err = c.bareStream(ctx, s)
-		if err != nil {
+		if err := streams.rounds(ctx, c.limits(), c.roundOver); err != nil {
 			return result, err
 		}
-		bare.add(messages, took)
-		c.roundOver()
 	}
 	result = ours.result(s, c.perMessage())
-	if c.Baseline {
-		w, r := c.calls.of(s.Size, c.BaselineBest)
-		result.compare(bare.result(s, c.perMessage()), w, r)
-	}
-	return result, nil
+	c.compareStreams(&result, s, &bare)
+	return result, c.closeBares(ctx)
 }
 
 // perMessage reports whether the message rate is what the test is about.
@@ -98,9 +100,4 @@ func (t *tally) result(s setup, perMessage bool) Result {
 		}
 	}
 	return r
-}
-
-// errShort says that octets of the baseline got lost.
-func errShort(sent, received uint64) error {
-	return fmt.Errorf("the baseline has sent %d octets, and %d arrived", sent, received)
 }

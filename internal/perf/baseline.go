@@ -12,55 +12,82 @@ import (
 
 // What a round over bare TCP does.
 const (
-	rawStream   = "stream"   // octets in one direction or both
+	rawStream   = "stream"   // bytes in one direction or both
 	rawPingPong = "pingpong" // a message there, a message back
 	rawConnect  = "connect"  // connections that are made and closed
 )
 
-// A rawRound is a round over bare TCP, on connections of its own.
-type rawRound struct {
+// A rawSetup says what connections over bare TCP a case has, and what they do. They
+// are as old as its queue pairs: both are made at the same time, and kept for all
+// rounds.
+type rawSetup struct {
 	Kind  string `json:"kind"`
 	Conns int    `json:"conns,omitempty"`
 
 	ToServer bool `json:"to_server,omitempty"` // the client sends
 	ToClient bool `json:"to_client,omitempty"` // the server does
-	Write    int  `json:"write,omitempty"`     // octets of each call that sends
-	Read     int  `json:"read,omitempty"`      // octets of the buffer of each call that receives
-	Warm     int  `json:"warm,omitempty"`      // octets that go before the clock runs
+	Write    int  `json:"write,omitempty"`     // bytes of each call that sends
+	Read     int  `json:"read,omitempty"`      // bytes of the buffer of each call that receives
 
-	Request  int  `json:"request,omitempty"`  // octets there
-	Response int  `json:"response,omitempty"` // octets back
+	Request  int  `json:"request,omitempty"`  // bytes there
+	Response int  `json:"response,omitempty"` // bytes back
 	Poll     Poll `json:"poll,omitempty"`
-
-	Octets   uint64        `json:"octets,omitempty"` // each connection and direction; or
-	Duration time.Duration `json:"duration,omitempty"`
 }
 
-// maxCall is how many octets a call of the baseline may move.
-const maxCall = 16 << 20
+// A rawRound is a round on those connections.
+type rawRound struct {
+	Set      int           `json:"set"`              // which connections: their number in the order of opening
+	Octets   uint64        `json:"octets,omitempty"` // each connection and direction; or
+	Duration time.Duration `json:"duration,omitempty"`
+	// End is what each side sends behind the last byte of a stream: random, so that it
+	// is nothing else.
+	End []byte `json:"end,omitempty"`
+}
 
-// check refuses what is out of bounds.
-func (r *rawRound) check(memory uint64) error {
+// endLen is how many bytes rawRound.End has.
+const endLen = 16
+
+// maxRawSets is how many sets of connections a session may have.
+const maxRawSets = 4
+
+// check refuses rounds that have no end.
+func (r *rawRound) check(kind string) error {
 	switch {
-	case r.Kind != rawStream && r.Kind != rawPingPong && r.Kind != rawConnect:
-		return fmt.Errorf("bare TCP of the unknown kind %q: use the same urnic on both sides", r.Kind)
-	case r.Conns < 1 || r.Conns > MaxQPs, r.Duration < 0 || r.Duration > MaxDuration:
-		return fmt.Errorf("%d connections for %v: say 1 to %d, for up to %v", r.Conns, r.Duration, MaxQPs, MaxDuration)
-	case r.Kind == rawConnect && r.Conns > MaxConnecting:
-		return errConnecting(r.Conns)
-	case r.Kind == rawPingPong && (r.Request < 1 || r.Request > MaxSize || r.Response < 1 || r.Response > MaxSize || r.Conns != 1):
-		return fmt.Errorf("a ping-pong of %d and %d octets: say 1 to %s", r.Request, r.Response, sizeText(MaxSize))
-	case r.Kind == rawStream && (r.Write < 1 || r.Write > maxCall || r.Read < 1 || r.Read > maxCall || r.Warm < 0 || r.Warm > MaxSize):
-		return fmt.Errorf("calls of %d and %d octets: say 1 to %s", r.Write, r.Read, sizeText(maxCall))
-	}
-	if need := r.memory(); need > memory {
-		return fmt.Errorf("the baseline needs %d octets of memory, of which there may be %d: ask for less, or raise --max-memory", need, memory)
+	case r.Duration < 0 || r.Duration > MaxDuration:
+		return fmt.Errorf("a round of %v: say up to %v", r.Duration, MaxDuration)
+	case kind == rawStream && (r.Octets == 0 && r.Duration == 0 || len(r.End) != endLen):
+		return errors.New("a stream without an end: use the same urnic on both sides")
 	}
 	return nil
 }
 
-// memory returns how many octets a side takes.
-func (r *rawRound) memory() uint64 {
+// maxCall is how many bytes a call of the baseline may move.
+const maxCall = 16 << 20
+
+// check refuses what is out of bounds.
+func (r *rawSetup) check(memory uint64) error {
+	switch {
+	case r.Kind != rawStream && r.Kind != rawPingPong && r.Kind != rawConnect:
+		return fmt.Errorf("bare TCP of the unknown kind %q: use the same urnic on both sides", r.Kind)
+	case r.Conns < 1 || r.Conns > MaxQPs:
+		return fmt.Errorf("%d connections: say 1 to %d", r.Conns, MaxQPs)
+	case r.Kind == rawConnect && r.Conns > MaxConnecting:
+		return errConnecting(r.Conns)
+	case r.Kind == rawPingPong && (r.Request < 1 || r.Request > MaxSize || r.Response < 1 || r.Response > MaxSize || r.Conns != 1):
+		return fmt.Errorf("a ping-pong of %d and %d bytes: say 1 to %s", r.Request, r.Response, sizeText(MaxSize))
+	case r.Kind == rawStream && (r.Write < 1 || r.Write > maxCall || r.Read < 1 || r.Read > maxCall):
+		return fmt.Errorf("calls of %d and %d bytes: say 1 to %s", r.Write, r.Read, sizeText(maxCall))
+	case r.Kind == rawStream && !r.ToServer && !r.ToClient:
+		return errors.New("a stream in no direction: use the same urnic on both sides")
+	}
+	if need := r.memory(); need > memory {
+		return fmt.Errorf("the baseline needs %d bytes of memory, of which there may be %d: ask for less, or raise --max-memory", need, memory)
+	}
+	return nil
+}
+
+// memory returns how many bytes a side takes.
+func (r *rawSetup) memory() uint64 {
 	switch r.Kind {
 	case rawStream:
 		return uint64(r.Conns) * (uint64(r.Write) + uint64(r.Read))
@@ -73,66 +100,32 @@ func (r *rawRound) memory() uint64 {
 // A rawConn is a connection of the baseline with its buffers.
 type rawConn struct {
 	*net.TCPConn
-	round *rawRound
+	setup *rawSetup
 	out   []byte
 	in    []byte
 	sends bool // this side sends
 	recvs bool // the other one does
 }
 
-func newRawConn(c net.Conn, r *rawRound, client bool) (*rawConn, error) {
+func newRawConn(c net.Conn, r *rawSetup, client bool) (*rawConn, error) {
 	t, is := c.(*net.TCPConn)
 	if !is {
 		return nil, errors.Join(fmt.Errorf("%v is no TCP connection", c.RemoteAddr()), c.Close())
 	}
-	rc := &rawConn{TCPConn: t, round: r, sends: r.ToServer, recvs: r.ToClient}
+	rc := &rawConn{TCPConn: t, setup: r, sends: r.ToServer, recvs: r.ToClient}
 	if !client {
 		rc.sends, rc.recvs = rc.recvs, rc.sends
 	}
+	if r.Kind == rawStream {
+		rc.out, rc.in = make([]byte, r.Write), make([]byte, max(r.Read, endLen))
+		fill(rc.out, 1) // memory that was never written to would be faster than any other
+	} else {
+		rc.out, rc.in = make([]byte, r.Request), make([]byte, r.Response)
+		if !client {
+			rc.out, rc.in = rc.in, rc.out
+		}
+	}
 	return rc, nil
-}
-
-// warm moves the octets that are not counted: the client's, then the server's.
-func (c *rawConn) warm(client bool) error {
-	c.out, c.in = make([]byte, c.round.Write), make([]byte, c.round.Read)
-	fill(c.out, 1)                                   // memory that was never written to would be faster than any other
-	buf := make([]byte, min(c.round.Warm, fullCall)) // small calls would take long
-	push := func() error {
-		for left := c.round.Warm; left > 0; {
-			n, err := c.Write(buf[:min(left, len(buf))])
-			if err != nil {
-				return err
-			}
-			left -= n
-		}
-		return nil
-	}
-	pull := func() error {
-		for left := c.round.Warm; left > 0; {
-			n, err := c.Read(buf[:min(left, len(buf))])
-			if err != nil {
-				return err
-			}
-			left -= n
-		}
-		return nil
-	}
-	steps := []func() error{}
-	if c.sends {
-		steps = append(steps, push)
-	}
-	if c.recvs {
-		steps = append(steps, pull)
-	}
-	if len(steps) == 2 && !client {
-		steps[0], steps[1] = steps[1], steps[0]
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // begin has the server begin when the client does.
@@ -146,46 +139,48 @@ func (c *rawConn) begin(client bool) error {
 	return err
 }
 
-// stream moves the octets in both directions, as far as they are wanted. The
-// end of the server's stream tells the client that all has arrived.
-func (c *rawConn) stream(client bool) (sent, received uint64, err error) {
-	finish := func() error { return c.CloseWrite() }
-	if !c.sends || !c.recvs { // no goroutine is needed
-		if client {
-			sent, err = c.push()
-			err = errors.Join(err, finish())
-			n, failed := c.pull()
-			return sent, n, errors.Join(err, failed)
-		}
-		if c.sends {
-			sent, err = c.push()
-		} else {
-			received, err = c.pull()
-		}
-		return sent, received, errors.Join(err, finish())
+// stream moves the bytes of a round. The client is done when all has arrived on both
+// sides: the server ends its stream only when it has received all of the client's.
+func (c *rawConn) stream(client bool, r *rawRound) (sent, received uint64, err error) {
+	if err := c.begin(client); err != nil {
+		return 0, 0, err
 	}
-	var wg sync.WaitGroup
+	end := func() error {
+		_, err := c.Write(r.End)
+		return err
+	}
+	push := func() (failed error) {
+		if sent, failed = c.push(r); failed == nil && client {
+			failed = end()
+		}
+		return failed
+	}
 	var failed error
-	wg.Go(func() {
-		sent, failed = c.push()
-		if client {
-			failed = errors.Join(failed, finish())
+	switch {
+	case c.sends && c.recvs:
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if failed = push(); failed != nil {
+				_ = c.Close() // so that pull ends
+			}
+		})
+		received, err = c.pull(r)
+		wg.Wait()
+	case c.sends:
+		if failed = push(); failed == nil && client {
+			received, err = c.pull(r)
 		}
-	})
-	received, err = c.pull()
-	wg.Wait()
-	if !client {
-		failed = errors.Join(failed, finish())
+	default:
+		received, err = c.pull(r)
 	}
-	return sent, received, errors.Join(err, failed)
+	if err = errors.Join(failed, err); err == nil && !client {
+		err = end()
+	}
+	return sent, received, err
 }
 
 // push sends until the round is over.
-func (c *rawConn) push() (sent uint64, err error) {
-	if !c.sends {
-		return 0, nil
-	}
-	r := c.round
+func (c *rawConn) push(r *rawRound) (sent uint64, err error) {
 	deadline := time.Now().Add(r.Duration)
 	look := uint64(1) // something is sent in any case
 	for r.Octets == 0 || sent < r.Octets {
@@ -207,13 +202,24 @@ func (c *rawConn) push() (sent uint64, err error) {
 	return sent, nil
 }
 
-// pull receives until the other side has ended its stream.
-func (c *rawConn) pull() (received uint64, err error) {
+// pull receives until the end of the other side's stream, and returns how many bytes
+// came before that.
+func (c *rawConn) pull(r *rawRound) (received uint64, err error) {
+	var last [endLen]byte // the last bytes that came
 	for {
-		n, err := c.Read(c.in)
+		n, err := c.Read(c.in[:c.setup.Read])
 		received += uint64(n)
+		if n >= endLen {
+			copy(last[:], c.in[n-endLen:n])
+		} else if n > 0 {
+			copy(last[:], last[n:])
+			copy(last[endLen-n:], c.in[:n])
+		}
+		if received >= endLen && string(last[:]) == string(r.End) {
+			return received - endLen, nil
+		}
 		if errors.Is(err, io.EOF) {
-			return received, nil
+			err = errClosed
 		}
 		if err != nil {
 			return received, err
@@ -221,76 +227,83 @@ func (c *rawConn) pull() (received uint64, err error) {
 	}
 }
 
-// play takes the times of round trips.
-func (c *rawConn) play(ctx context.Context, iterations uint64, d time.Duration, h *histogram) (err error) {
-	request, response := make([]byte, c.round.Request), make([]byte, c.round.Response)
-	trip := func() error {
-		if _, err := c.Write(request); err != nil {
-			return err
-		}
-		_, err := io.ReadFull(c, response)
-		return err
-	}
-	loop := func() error {
+// The first byte of a request says whether the round goes on.
+const (
+	rawMore = iota
+	rawLast
+)
+
+// play takes the times of round trips, and has one more tell the server that those
+// were all.
+func (c *rawConn) play(ctx context.Context, iterations uint64, d time.Duration, h *histogram) (count uint64, err error) {
+	loop := func(write, read func([]byte) error) error {
+		c.out[0] = rawMore
 		last := time.Now()
 		deadline := last.Add(d)
-		for count := uint64(0); iterations == 0 || count < iterations; count++ {
-			if err := trip(); err != nil {
+		for iterations == 0 || count < iterations {
+			if err := write(c.out); err != nil {
+				return err
+			}
+			if err := read(c.in); err != nil {
 				return err
 			}
 			now := time.Now()
 			h.record(now.Sub(last))
 			last = now
+			count++
 			if iterations == 0 && !now.Before(deadline) {
-				return nil
+				break
 			}
 		}
 		return nil
 	}
-	if c.round.Poll != PollBusy {
-		err = loop()
-	} else {
-		err = spinning(ctx, c.TCPConn, func(write, read func([]byte) error) error {
-			trip = func() error {
-				if err := write(request); err != nil {
-					return err
-				}
-				return read(response)
-			}
-			return loop()
-		})
-	}
-	return err
+	err = c.calls(ctx, loop)
+	return count, err
 }
 
-// answer answers each request until there are no more.
-func (c *rawConn) answer(ctx context.Context) error {
-	request, response := make([]byte, c.round.Request), make([]byte, c.round.Response)
-	if c.round.Poll == PollBusy {
-		err := spinning(ctx, c.TCPConn, func(write, read func([]byte) error) error {
-			for {
-				if err := read(request); err != nil {
-					return err
-				}
-				if err := write(response); err != nil {
-					return err
-				}
-			}
-		})
-		if errors.Is(err, io.EOF) {
-			return nil
+// done tells the server that a round is over.
+func (c *rawConn) done(ctx context.Context) error {
+	return c.calls(ctx, func(write, read func([]byte) error) error {
+		c.out[0] = rawLast
+		if err := write(c.out); err != nil {
+			return err
 		}
-		return err
+		return read(c.in)
+	})
+}
+
+// calls has f use the calls for whole messages that suit the way to poll.
+func (c *rawConn) calls(ctx context.Context, f func(write, read func([]byte) error) error) error {
+	if c.setup.Poll == PollBusy {
+		return spinning(ctx, c.TCPConn, f)
 	}
-	for {
-		if _, err := io.ReadFull(c, request); err != nil {
-			if errors.Is(err, io.EOF) {
+	return f(
+		func(b []byte) error {
+			_, err := c.Write(b)
+			return err
+		},
+		func(b []byte) error {
+			_, err := io.ReadFull(c, b)
+			return err
+		})
+}
+
+// answer answers each request of a round, and counts those that the client takes the
+// times of.
+func (c *rawConn) answer(ctx context.Context) (count uint64, err error) {
+	err = c.calls(ctx, func(write, read func([]byte) error) error {
+		for {
+			if err := read(c.in); err != nil {
+				return err
+			}
+			if err := write(c.out); err != nil {
+				return err
+			}
+			if c.in[0] == rawLast {
 				return nil
 			}
-			return err
+			count++
 		}
-		if _, err := c.Write(response); err != nil {
-			return err
-		}
-	}
+	})
+	return count, err
 }

@@ -28,7 +28,8 @@ type client struct {
 	report   *Report
 	begun    bool // Begin is told of the report
 	segments *Segments
-	calls    *calls // of the baseline, once they are known
+	bares    []*bareSet           // connections of baselines
+	fastest  map[int]*calibration // of the baseline, by the number of connections
 }
 
 // Run measures against the server at host:port what the options ask for. It
@@ -57,6 +58,7 @@ func Run(ctx context.Context, dev *rnic.Device, segments *Segments, address stri
 		cancel(nil)
 		<-read
 	}()
+	defer c.dropBares()
 	if err := c.measure(ctx); err != nil {
 		return c.report, c.why(ctx, err)
 	}
@@ -114,7 +116,10 @@ func (c *client) why(ctx context.Context, err error) error {
 // measure makes all rounds of all cases.
 func (c *client) measure(ctx context.Context) error {
 	rounds := c.Rounds * len(c.QPs)
-	if c.Baseline {
+	switch {
+	case c.Baseline && c.streams():
+		rounds *= 3
+	case c.Baseline:
 		rounds *= 2
 	}
 	for _, size := range c.Sizes {
@@ -248,30 +253,24 @@ func (c *client) round(ctx context.Context, g *group, r round, f func() (made ui
 	return t, nil
 }
 
-// bare makes one round over bare TCP.
-func (c *client) bare(ctx context.Context, r rawRound, f func(address string) (made uint64, err error)) (t timed, octets uint64, err error) {
-	m, err := c.channel.ask(ctx, &message{Type: msgRaw, Raw: &r}, msgListening)
+// bareConnections makes a round in which connections over bare TCP are made and closed,
+// by f. The clock stops when the server has accepted all.
+func (c *client) bareConnections(ctx context.Context, loops int, f func(address string) (made uint64, err error)) (t timed, made uint64, err error) {
+	m, err := c.channel.ask(ctx, &message{Type: msgRaw, Raw: &rawSetup{Kind: rawConnect, Conns: loops}}, msgListening)
 	if err != nil {
 		return t, 0, err
 	}
 	address := net.JoinHostPort(c.host, strconv.Itoa(m.Port))
-	var made uint64
-	if r.Kind == rawConnect { // until the server has accepted all
-		t, err = measured(func() (err error) {
-			if made, err = f(address); err == nil {
-				m, err = c.channel.ask(ctx, &message{Type: msgStop, Made: made}, msgResult)
-			}
-			return err
-		})
-		return t, made, err
+	t, err = measured(func() (err error) {
+		if made, err = f(address); err == nil {
+			m, err = c.channel.ask(ctx, &message{Type: msgStop, Made: made}, msgResult)
+		}
+		return err
+	})
+	if err == nil && m.Result.Messages != made {
+		err = fmt.Errorf("the baseline: %d connections were made, and the server has accepted %d", made, m.Result.Messages)
 	}
-	if _, err = f(address); err != nil {
-		return t, 0, &lostError{fmt.Errorf("the baseline: %w", err)}
-	}
-	if m, err = c.channel.ask(ctx, &message{Type: msgStop}, msgResult); err != nil {
-		return t, 0, err
-	}
-	return t, m.Result.Octets, nil
+	return t, made, err
 }
 
 // limits returns the bounds of a round, with a seed of its own.

@@ -29,7 +29,7 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 		if !c.Baseline {
 			continue
 		}
-		took, made, err = c.bare(ctx, rawRound{Kind: rawConnect, Conns: s.QPs}, func(address string) (uint64, error) {
+		took, made, err = c.bareConnections(ctx, s.QPs, func(address string) (uint64, error) {
 			return dialAll(ctx, address, s.QPs, r)
 		})
 		if err != nil {
@@ -40,7 +40,7 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 	}
 	result = ours.result(s.QPs)
 	if c.Baseline {
-		result.compare(bare.result(s.QPs), 0, 0)
+		result.compare(baselineOf(kindConnections, bare.result(s.QPs)))
 	}
 	return result, nil
 }

@@ -16,7 +16,7 @@ import (
 
 // Version is that of the control messages. Both sides must speak the same; the
 // client says it when it connects.
-const Version = 1
+const Version = 2
 
 // maxControl is how many octets a control message may have.
 const maxControl = 4 << 10
@@ -28,28 +28,32 @@ const (
 	msgRound  = "round"  // client: get ready for a round of requests
 	msgStop   = "stop"   // client: the round is over, what has become of it?
 	msgRemove = "remove" // client: give the queue pairs up
-	msgRaw    = "raw"    // client: get ready for a round over bare TCP
+
+	msgRaw      = "raw"       // client: take connections over bare TCP
+	msgRawRound = "raw-round" // client: get ready for a round on some of those
+	msgRawClose = "raw-close" // client: give all of those up
 
 	msgReady     = "ready"     // server: to setup: connect now
 	msgConnected = "connected" // server: and then: all are here
-	msgRunning   = "running"   // server: to round
+	msgRunning   = "running"   // server: to round and raw-round
 	msgResult    = "result"    // server: to stop
-	msgRemoved   = "removed"   // server: to remove
+	msgRemoved   = "removed"   // server: to remove and raw-close
 	msgListening = "listening" // server: to raw: at this port
 	msgError     = "error"     // server: what is wrong, for people; it hangs up
 )
 
 // A message is a control message: one JSON object in one Send.
 type message struct {
-	Type   string    `json:"type"`
-	Setup  *setup    `json:"setup,omitempty"`
-	Memory *memories `json:"memory,omitempty"` // setup, ready: of the one who says it
-	Round  *round    `json:"round,omitempty"`
-	Made   uint64    `json:"made,omitempty"` // stop: how many connections the client has made
-	Raw    *rawRound `json:"raw,omitempty"`
-	Port   int       `json:"port,omitempty"`
-	Result *result   `json:"result,omitempty"`
-	Error  string    `json:"error,omitempty"`
+	Type     string    `json:"type"`
+	Setup    *setup    `json:"setup,omitempty"`
+	Memory   *memories `json:"memory,omitempty"` // setup, ready: of the one who says it
+	Round    *round    `json:"round,omitempty"`
+	Made     uint64    `json:"made,omitempty"` // stop: how many connections the client has made
+	Raw      *rawSetup `json:"raw,omitempty"`
+	RawRound *rawRound `json:"raw_round,omitempty"`
+	Port     int       `json:"port,omitempty"`
+	Result   *result   `json:"result,omitempty"`
+	Error    string    `json:"error,omitempty"`
 }
 
 // A setup says what queue pairs a case has, and what they do.
@@ -104,6 +108,7 @@ type round struct {
 type result struct {
 	Messages uint64 `json:"messages"`         // that have arrived, or the connections
 	Octets   uint64 `json:"octets,omitempty"` // that have arrived over bare TCP
+	Sent     uint64 `json:"sent,omitempty"`   // bytes that the server has sent over bare TCP
 }
 
 func (m *message) encode() ([]byte, error) { return json.Marshal(m) }
@@ -141,13 +146,15 @@ func (m *message) check() error {
 		has = m.Round != nil
 	case msgRaw:
 		has = m.Raw != nil
+	case msgRawRound:
+		has = m.RawRound != nil
 	case msgListening:
 		has = m.Port > 0 && m.Port < 1<<16
 	case msgResult:
 		has = m.Result != nil
 	case msgError:
 		has = m.Error != ""
-	case msgStop, msgRemove, msgConnected, msgRunning, msgRemoved:
+	case msgStop, msgRemove, msgRawClose, msgConnected, msgRunning, msgRemoved:
 		has = true
 	default:
 		return fmt.Errorf("a control message of the unknown type %q came: use the same urnic on both sides", m.Type)

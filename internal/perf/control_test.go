@@ -19,7 +19,9 @@ func messages() []*message {
 		{Type: msgResult, Result: &result{Messages: 5}},
 		{Type: msgRemove},
 		{Type: msgRemoved},
-		{Type: msgRaw, Raw: &rawRound{Kind: rawStream, Conns: 2, ToServer: true, Write: 1, Read: 2, Octets: 1 << 63}},
+		{Type: msgRaw, Raw: &rawSetup{Kind: rawStream, Conns: 2, ToServer: true, Write: 1, Read: 2}},
+		{Type: msgRawRound, RawRound: &rawRound{Set: 1, Octets: 1 << 63, Duration: time.Second, End: make([]byte, endLen)}},
+		{Type: msgRawClose},
 		{Type: msgListening, Port: 1234},
 		{Type: msgError, Error: "too much"},
 	}
@@ -49,6 +51,7 @@ func TestControlMessagesThatAreNotUnderstoodAreRefused(t *testing.T) {
 		`{}`:                                "unknown type",
 		`{"type":"setup"}`:                  "lacks something",
 		`{"type":"listening","port":70000}`: "lacks something",
+		`{"type":"raw-round"}`:              "lacks something",
 		`{"type":"error"}`:                  "lacks something",
 		strings.Repeat(" ", maxControl+1):   "4097 octets",
 	} {
@@ -90,6 +93,9 @@ func FuzzControl(f *testing.F) {
 		}
 		if m.Round != nil {
 			_ = m.Round.check()
+		}
+		if m.RawRound != nil && m.RawRound.check(rawStream) == nil && (len(m.RawRound.End) != endLen || m.RawRound.Duration > MaxDuration) {
+			t.Errorf("%+v passes", m.RawRound)
 		}
 	})
 }

@@ -109,8 +109,8 @@ func TestDefaultsAreThoseOfTheTest(t *testing.T) {
 
 func TestRatiosAreThoseOfTheRounds(t *testing.T) {
 	r := Result{Samples: []float64{10, 30, 20}}
-	r.compare(Result{Samples: []float64{10, 10, 10}, BytesPerSecond: 5}, 64, 128)
-	if r.Ratio != 2 || !slices.Equal(r.RatioSamples, []float64{1, 3, 2}) || r.Baseline.WriteSize != 64 || r.Baseline.ReadSize != 128 || r.Baseline.BytesPerSecond != 5 {
+	r.compare(baselineOf(kindBatched, Result{Samples: []float64{10, 10, 10}, BytesPerSecond: 5}))
+	if r.Ratio != 2 || !slices.Equal(r.RatioSamples, []float64{1, 3, 2}) || r.Baseline.Kind != kindBatched || r.Baseline.BytesPerSecond != 5 {
 		t.Errorf("%+v, %+v", r, r.Baseline)
 	}
 }

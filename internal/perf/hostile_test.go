@@ -44,11 +44,13 @@ func TestServerRefusesWhatIsOutOfOrderOrBounds(t *testing.T) {
 		"no such MULPDU":               {with(func(s *setup) { s.MULPDU = 1 }), "MULPDU 1"},
 		"more memory than there is":    {with(func(s *setup) { s.Size = 1 << 20 }), "--max-memory"},
 		"idle ones beyond the memory":  {with(func(s *setup) { s.Idle, s.QPs = true, 1000 }), "--max-memory"},
-		"a strange baseline":           {&message{Type: msgRaw, Raw: &rawRound{Kind: "udp"}}, "unknown kind"},
-		"a baseline of no connections": {&message{Type: msgRaw, Raw: &rawRound{Kind: rawConnect}}, "0 connections"},
-		"a baseline of too many":       {&message{Type: msgRaw, Raw: &rawRound{Kind: rawConnect, Conns: MaxConnecting + 1}}, "65 connections at a time"},
-		"a baseline without calls":     {&message{Type: msgRaw, Raw: &rawRound{Kind: rawStream, Conns: 1}}, "calls of 0"},
-		"a baseline that is too big":   {&message{Type: msgRaw, Raw: &rawRound{Kind: rawStream, Conns: 1000, Write: 1 << 20, Read: 1}}, "--max-memory"},
+		"a strange baseline":           {&message{Type: msgRaw, Raw: &rawSetup{Kind: "udp"}}, "unknown kind"},
+		"a baseline of no connections": {&message{Type: msgRaw, Raw: &rawSetup{Kind: rawConnect}}, "0 connections"},
+		"a baseline of too many":       {&message{Type: msgRaw, Raw: &rawSetup{Kind: rawConnect, Conns: MaxConnecting + 1}}, "65 connections at a time"},
+		"a baseline without calls":     {&message{Type: msgRaw, Raw: &rawSetup{Kind: rawStream, Conns: 1}}, "calls of 0"},
+		"a stream in no direction":     {&message{Type: msgRaw, Raw: &rawSetup{Kind: rawStream, Conns: 1, Write: 1, Read: 1}}, "in no direction"},
+		"a baseline's round of none":   {&message{Type: msgRawRound, RawRound: &rawRound{Octets: 1, End: make([]byte, endLen)}}, "out of its order"},
+		"a baseline that is too big":   {&message{Type: msgRaw, Raw: &rawSetup{Kind: rawStream, Conns: 1000, Write: 1 << 20, Read: 1, ToServer: true}}, "--max-memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := dial(t, address)
@@ -94,7 +96,7 @@ func TestServerRejectsStrangers(t *testing.T) {
 	}{
 		"another program": {[]byte("hello"), "this is a server of urnic perf"},
 		"nothing":         {nil, "this is a server of urnic perf"},
-		"another version": {controlHello(Version + 1), "version 2 of urnic perf and the server version 1"},
+		"another version": {controlHello(Version + 1), "version 3 of urnic perf and the server version 2"},
 		"no session":      {dataHello([tokenLen]byte{1}, 0), "there is no such session"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,12 +209,14 @@ func TestServerCleansUpAfterAClientThatVanishes(t *testing.T) {
 		{Op: OpSend, Test: TestLatency},
 		{Test: TestConnect, Duration: MaxDuration},
 		{Baseline: true},
+		{Baseline: true, Duration: MaxDuration, BaselineTry: 1, Sizes: []int{4096}},
 	} {
 		address := serve(t, &Server{})
 		dev := open(t, rnic.Config{})
+		ofStreams := o.Baseline && o.Duration > 0
 		o.Duration, o.Rounds = MaxDuration, 1
 		under := make(chan struct{})
-		if o.Baseline {
+		if o.Baseline && !ofStreams {
 			o.Duration, o.Iterations = 0, maxIterations
 			o.Test, o.Op = TestLatency, OpSend
 		}

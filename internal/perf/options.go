@@ -86,7 +86,10 @@ type Options struct {
 	MULPDU      int // octets; 0: what the segment size gives
 
 	Baseline     bool // bare TCP is measured in between
-	BaselineBest bool // with the best sizes of calls for a stream, whatever the size of messages
+	BaselineBest bool // the ratio is to the batched one, whatever the size of messages
+	// BaselineTry is how long each of the last tries of call sizes takes, which decide
+	// how the batched baseline moves its stream; 0 stands for 250 ms.
+	BaselineTry time.Duration
 
 	// BothSides says that the server is in this process, so that what the process
 	// grows by is divided by two.
@@ -101,6 +104,8 @@ type Options struct {
 	Timeout time.Duration
 
 	Hooks Hooks
+
+	opened func(*bareSet) // if not nil, is told of the connections of baselines
 }
 
 // Hooks are told how far a run is. Each may be nil.
@@ -136,6 +141,8 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--test %s has one message under way at a time: leave --signal-every out", o.Test)
 	case o.Inline && (o.Op == OpRead || o.Op == OpAtomic):
 		return fmt.Errorf("--inline is for what sends data, which --op %s does not: leave it out", o.Op)
+	case o.BaselineTry < 0 || o.BaselineTry > MaxDuration:
+		return fmt.Errorf("--baseline-try %v: say up to %v", o.BaselineTry, MaxDuration)
 	case o.BaselineBest && !o.Baseline:
 		return fmt.Errorf("--baseline-best says which baseline: give --baseline as well")
 	case len(o.Sizes) > 1 && (o.Test == TestScale || o.Test == TestConnect):
@@ -233,6 +240,7 @@ func (o *Options) fill() {
 	}
 	def(&o.Rounds, rounds)
 	def(&o.MaxMemory, DefaultMaxMemory)
+	def(&o.BaselineTry, defaultTry)
 }
 
 func def[T comparable](v *T, to T) {

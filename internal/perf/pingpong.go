@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -21,9 +22,21 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 		return result, err
 	}
 	defer func() { err = errors.Join(err, c.shutAfter(ctx, g, err)) }()
+	var set *bareSet
+	if c.Baseline {
+		if set, err = c.openBare(ctx, pingPongSetup(s)); err != nil {
+			return result, err
+		}
+	}
 	p := newPlayer(g)
-	if _, err := c.play(ctx, p, c.warmup(), newHistogram()); err != nil {
+	warm := c.warmup()
+	if _, err := c.play(ctx, p, warm, newHistogram()); err != nil {
 		return result, err
+	}
+	if c.Baseline {
+		if _, err := set.play(ctx, warm, newHistogram()); err != nil {
+			return result, err
+		}
 	}
 	c.begin()
 	ours, bare := newTrips(s), newTrips(s)
@@ -39,7 +52,7 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 			continue
 		}
 		h = newHistogram()
-		if took, err = c.barePlay(ctx, s, h); err != nil {
+		if took, err = set.play(ctx, c.limits(), h); err != nil {
 			return result, err
 		}
 		bare.add(h, took)
@@ -47,9 +60,9 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 	}
 	result = ours.result(s)
 	if c.Baseline {
-		result.compare(bare.result(s), 0, 0)
+		result.compare(baselineOf(kindPingPong, bare.result(s)))
 	}
-	return result, nil
+	return result, c.closeBares(ctx)
 }
 
 // play makes a round of ping-pong and checks what has arrived.
@@ -65,9 +78,9 @@ func (c *client) play(ctx context.Context, p *player, r round, h *histogram) (to
 	return took, p.g.verify(r, nil)
 }
 
-// barePlay makes a round over bare TCP.
-func (c *client) barePlay(ctx context.Context, s setup, h *histogram) (took timed, err error) {
-	r := rawRound{Kind: rawPingPong, Conns: 1, Request: s.Size, Response: s.Size, Poll: s.Poll}
+// pingPongSetup returns a connection over bare TCP for what is compared with a case.
+func pingPongSetup(s setup) rawSetup {
+	r := rawSetup{Kind: rawPingPong, Conns: 1, Request: s.Size, Response: s.Size, Poll: s.Poll}
 	switch s.Op {
 	case OpRead:
 		r.Request = readRequest
@@ -75,29 +88,31 @@ func (c *client) barePlay(ctx context.Context, s setup, h *histogram) (took time
 		r.Request, r.Response = atomicRequest, atomicResponse
 	default: // as much there as back
 	}
-	_, _, err = c.bare(ctx, r, func(address string) (uint64, error) {
-		conns, err := dialConns(ctx, address, &r)
-		if err != nil {
-			return 0, err
+	return r
+}
+
+// play makes a round over bare TCP, and compares how many requests were made with how
+// many the server has answered.
+func (s *bareSet) play(ctx context.Context, r round, h *histogram) (took timed, err error) {
+	var made uint64
+	var end time.Time
+	start := time.Now()
+	took, got, err := s.round(ctx, rawRound{}, func(*rawRound) (err error) {
+		start = time.Now()
+		if made, err = s.conns[0].play(ctx, r.Iterations, r.Duration, h); err != nil {
+			return err
 		}
-		conn := conns[0]
-		defer func() { _ = conn.Close() }() // the stream has ended
-		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-		defer stop()
-		warm := c.warmup()
-		var deadline time.Duration
-		if c.Iterations == 0 {
-			deadline = c.Duration
-		}
-		if err := conn.play(ctx, warm.Iterations, warm.Duration, newHistogram()); err != nil {
-			return 0, err
-		}
-		took, err = measured(func() error {
-			return conn.play(ctx, c.Iterations, deadline, h)
-		})
-		return 0, errors.Join(err, conn.CloseWrite())
+		end = time.Now()
+		return s.conns[0].done(ctx)
 	})
-	return took, err
+	if err != nil {
+		return took, err
+	}
+	if got.Messages != made {
+		return took, fmt.Errorf("the baseline: %d requests were made, and the server has answered %d", made, got.Messages)
+	}
+	took.seconds = end.Sub(start).Seconds() // without the word that it is over
+	return took, nil
 }
 
 // Trips are the times of the rounds of a case.

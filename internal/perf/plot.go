@@ -48,9 +48,7 @@ func (r *Report) chart() *chart {
 		c.y = axis{label: "messages per second"}
 		c.sizes(r)
 		c.add("urnic", oursColour, "", r.Results, func(r *Result) float64 { return r.MessagesPerSecond })
-		if r.Results[0].Baseline != nil {
-			c.add("TCP", bareColour, "", r.Results, func(r *Result) float64 { return r.Baseline.MessagesPerSecond })
-		}
+		c.addStreams(r, func(b *BaselineResult) float64 { return b.MessagesPerSecond })
 	default:
 		c.y = axis{label: "MB/s"}
 		if r.Test == TestScale {
@@ -63,9 +61,7 @@ func (r *Report) chart() *chart {
 			c.sizes(r)
 		}
 		c.add("urnic", oursColour, "", r.Results, func(r *Result) float64 { return r.BytesPerSecond / 1e6 })
-		if r.Results[0].Baseline != nil {
-			c.add("TCP", bareColour, "", r.Results, func(r *Result) float64 { return r.Baseline.BytesPerSecond / 1e6 })
-		}
+		c.addStreams(r, func(b *BaselineResult) float64 { return b.BytesPerSecond / 1e6 })
 	}
 	return c
 }
@@ -102,6 +98,17 @@ func (c *chart) percentiles(r *Report) {
 			break
 		}
 		c.x.ticks = append(c.x.ticks, tick{at, fmt.Sprintf("%g", p)})
+	}
+}
+
+// addStreams adds the baselines of a stream.
+func (c *chart) addStreams(r *Report, figure func(*BaselineResult) float64) {
+	for i, b := range r.Results[0].Baselines {
+		dash := ""
+		if b.Kind == kindBatched {
+			dash = dashes
+		}
+		c.add("TCP, "+b.Kind, bareColour, dash, r.Results, func(r *Result) float64 { return figure(&r.Baselines[i]) })
 	}
 }
 

@@ -56,26 +56,56 @@ type Result struct {
 
 	Samples []float64 `json:"samples,omitempty"` // of each round: octets, messages or connections a second, the median latency, or octets of an idle queue pair
 
-	Baseline     *BaselineResult `json:"baseline,omitempty"`
-	Ratio        float64         `json:"ratio,omitempty"` // to the baseline: the median of those of the rounds
-	RatioSamples []float64       `json:"ratio_samples,omitempty"`
-	Scaling      float64         `json:"ratio_to_first,omitempty"` // of bandwidth, to the first number of queue pairs
+	Baseline     *BaselineResult  `json:"baseline,omitempty"`  // one of the next, or the only one
+	Baselines    []BaselineResult `json:"baselines,omitempty"` // of a stream: with a call for each message, and batched
+	Ratio        float64          `json:"ratio,omitempty"`     // to the baseline: the median of those of the rounds
+	RatioSamples []float64        `json:"ratio_samples,omitempty"`
+	Scaling      float64          `json:"ratio_to_first,omitempty"` // of bandwidth, to the first number of queue pairs
 
 	curve []point // of latency
 }
 
+// The kinds of baselines.
+const (
+	kindPerMessage  = "per-message" // a call that sends for each message
+	kindBatched     = "batched"     // calls of the sizes that are fastest, whatever the messages
+	kindPingPong    = "ping-pong"
+	kindConnections = "connections"
+)
+
 // A BaselineResult is what bare TCP came to.
 type BaselineResult struct {
+	Kind                 string       `json:"kind"` // per-message, batched, ping-pong or connections
 	BytesPerSecond       float64      `json:"bytes_per_second,omitempty"`
 	MessagesPerSecond    float64      `json:"messages_per_second,omitempty"`
 	Latency              *Percentiles `json:"latency_ns,omitempty"`
 	RoundTrip            *Percentiles `json:"round_trip_ns,omitempty"`
 	ConnectionsPerSecond float64      `json:"connections_per_second,omitempty"`
-	WriteSize            int          `json:"write_size,omitempty"` // octets of each call that sends
-	ReadSize             int          `json:"read_size,omitempty"`  // octets of the buffer of each call that receives
+	WriteSize            int          `json:"write_size,omitempty"` // bytes of each call that sends
+	ReadSize             int          `json:"read_size,omitempty"`  // bytes of the buffer of each call that receives
 	Samples              []float64    `json:"samples,omitempty"`
+	Tries                []Try        `json:"tries,omitempty"` // of the batched one: what decided its sizes, the fastest first
+	Ratio                float64      `json:"ratio,omitempty"` // of the result to this baseline: the median of those of the rounds
+	RatioSamples         []float64    `json:"ratio_samples,omitempty"`
 
 	curve []point
+}
+
+// baselineOf returns what rounds over bare TCP came to.
+func baselineOf(kind string, bare Result) BaselineResult {
+	return BaselineResult{
+		Kind: kind, BytesPerSecond: bare.BytesPerSecond, MessagesPerSecond: bare.MessagesPerSecond, Latency: bare.Latency, RoundTrip: bare.RoundTrip,
+		ConnectionsPerSecond: bare.ConnectionsPerSecond, Samples: bare.Samples, curve: bare.curve,
+	}
+}
+
+// compare makes the ratios of a result to the baseline.
+func (b *BaselineResult) compare(r *Result) {
+	b.RatioSamples = nil
+	for i, s := range r.Samples {
+		b.RatioSamples = append(b.RatioSamples, s/b.Samples[i])
+	}
+	b.Ratio = median(b.RatioSamples)
 }
 
 // newReport returns a report with what is known before the run.
@@ -105,17 +135,10 @@ func (r *Report) setPath(s *Segments, local net.Addr, o *Options) {
 	}
 }
 
-// compare adds the baseline to a result.
-func (r *Result) compare(bare Result, write, read int) {
-	r.Baseline = &BaselineResult{
-		BytesPerSecond: bare.BytesPerSecond, MessagesPerSecond: bare.MessagesPerSecond, Latency: bare.Latency, RoundTrip: bare.RoundTrip,
-		ConnectionsPerSecond: bare.ConnectionsPerSecond, WriteSize: write, ReadSize: read, Samples: bare.Samples,
-		curve: bare.curve,
-	}
-	for i, s := range r.Samples {
-		r.RatioSamples = append(r.RatioSamples, s/bare.Samples[i])
-	}
-	r.Ratio = median(r.RatioSamples)
+// compare makes b the baseline that the ratio of a result is to.
+func (r *Result) compare(b BaselineResult) {
+	b.compare(r)
+	r.Baseline, r.Ratio, r.RatioSamples = &b, b.Ratio, b.RatioSamples
 }
 
 // notes says what the figures mean.
@@ -149,11 +172,9 @@ func (o *Options) notes() []string {
 	case TestConnect:
 		note(fmt.Sprintf("baseline: bare TCP, as many loops that dial and close as RDMA has, and as many that accept and close: %d", o.QPs[0]))
 	default:
-		if o.BaselineBest {
-			note("baseline: bare TCP, blocking calls of Go of the sizes that were fastest")
-		} else {
-			note("baseline: bare TCP, blocking calls of Go: one write a message up to 64K, and beyond that the sizes that were fastest")
-		}
+		note("per-message TCP: bare TCP, one blocking write of Go for each message")
+		note("batched TCP: bare TCP, the same bytes as one stream without regard to messages, in blocking calls of the sizes that were fastest")
+		note("ratios are urnic's figure divided by the one before them, and their range is over the rounds; all connections of a row are equally old")
 	}
 	return notes
 }

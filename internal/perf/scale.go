@@ -12,6 +12,9 @@ func (c *client) scale(ctx context.Context) error {
 	cases := make([]scaleCase, len(c.QPs))
 	for i, n := range c.QPs {
 		cases[i].setup = c.setup(size, n)
+		if err := c.calibrate(ctx, cases[i].setup); err != nil {
+			return err
+		}
 		if n < leastIdle {
 			continue
 		}
@@ -35,9 +38,10 @@ func (c *client) scale(ctx context.Context) error {
 
 // A scaleCase is what one number of queue pairs came to.
 type scaleCase struct {
-	setup      setup
-	ours, bare tally
-	idle       *idleCost // or nil
+	setup setup
+	ours  tally
+	bare  [2]tally
+	idle  *idleCost // or nil
 }
 
 // scaleRound makes a round, and one over bare TCP.
@@ -47,8 +51,16 @@ func (c *client) scaleRound(ctx context.Context, s *scaleCase) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.shutAfter(ctx, g, err)) }()
+	streams, err := c.openStreams(ctx, s.setup, &s.bare)
+	if err != nil {
+		return err
+	}
 	t := newTransfer(g)
-	if _, _, err := c.transfer(ctx, t, c.warmup()); err != nil {
+	warm := c.warmup()
+	if _, _, err := c.transfer(ctx, t, warm); err != nil {
+		return err
+	}
+	if err := streams.warm(ctx, warm); err != nil {
 		return err
 	}
 	c.begin()
@@ -58,24 +70,15 @@ func (c *client) scaleRound(ctx context.Context, s *scaleCase) (err error) {
 	}
 	s.ours.add(messages, took)
 	c.roundOver()
-	if !c.Baseline {
-		return nil
-	}
-	messages, took, err = c.bareStream(ctx, s.setup)
-	if err != nil {
+	if err := streams.rounds(ctx, c.limits(), c.roundOver); err != nil {
 		return err
 	}
-	s.bare.add(messages, took)
-	c.roundOver()
-	return nil
+	return c.closeBares(ctx)
 }
 
 func (s *scaleCase) result(c *client, to *scaleCase) Result {
 	r := s.ours.result(s.setup, false)
-	if c.Baseline {
-		w, read := c.calls.of(s.setup.Size, c.BaselineBest)
-		r.compare(s.bare.result(s.setup, false), w, read)
-	}
+	c.compareStreams(&r, s.setup, &s.bare)
 	first := to.ours.result(to.setup, false).Samples
 	ratios := make([]float64, len(r.Samples))
 	for i := range ratios {

@@ -22,7 +22,8 @@ type session struct {
 	reserved uint64
 	transfer *transfer
 	player   *player
-	task     *task // what goes on until the client says stop
+	task     *task     // what goes on until the client says stop
+	raws     []*rawSet // connections of baselines
 }
 
 // A connection is one for data that has come for a session.
@@ -116,6 +117,7 @@ func (s *session) end() error {
 		s.task.done()
 		s.task = nil
 	}
+	s.closeRaws()
 	return s.drop()
 }
 
@@ -142,6 +144,11 @@ func (s *session) answer(ctx context.Context, m *message) error {
 		return s.round(ctx, m.Round)
 	case m.Type == msgRaw:
 		return s.raw(ctx, m.Raw)
+	case m.Type == msgRawRound:
+		return s.rawRound(ctx, m.RawRound)
+	case m.Type == msgRawClose:
+		s.closeRaws()
+		return s.channel.say(ctx, &message{Type: msgRemoved})
 	case m.Type == msgStop:
 		result, err := s.task.stop(m)
 		s.task = nil
@@ -272,29 +279,68 @@ func (s *session) verified(r round) (*result, error) {
 	return &result{Messages: s.transfer.received()}, s.group.verify(r, s.transfer.totals())
 }
 
-// raw begins the server's part of a round over bare TCP.
-func (s *session) raw(ctx context.Context, r *rawRound) error {
+// raw makes the connections of a baseline, or begins a round in which some are made
+// and closed.
+func (s *session) raw(ctx context.Context, r *rawSetup) error {
 	if err := r.check(s.server.MaxMemory); err != nil {
 		return err
+	}
+	if r.Kind == rawConnect {
+		raw, err := listenRaw(ctx, s.host, r)
+		if err != nil {
+			return fmt.Errorf("the baseline: %w", err)
+		}
+		s.task = &task{
+			stop: func(m *message) (*result, error) { return raw.stop(m.Made) },
+			done: func() { <-raw.done },
+		}
+		return s.channel.say(ctx, &message{Type: msgListening, Port: portOf(raw.listener)})
+	}
+	if len(s.raws) >= maxRawSets {
+		return errOrder
 	}
 	need := r.memory()
 	if err := s.server.reserve(need); err != nil {
 		return err
 	}
-	raw, err := listenRaw(ctx, s.host, r)
+	set, err := openRaw(ctx, s.host, r)
 	if err != nil {
 		s.server.release(need)
 		return fmt.Errorf("the baseline: %w", err)
 	}
-	s.task = &task{
-		stop: func(m *message) (*result, error) {
-			defer s.server.release(need)
-			return raw.stop(m.Made)
-		},
-		done: func() {
-			<-raw.done
-			s.server.release(need)
-		},
+	set.release = func() { s.server.release(need) }
+	s.raws = append(s.raws, set)
+	return s.channel.say(ctx, &message{Type: msgListening, Port: portOf(set.listener)})
+}
+
+// rawRound begins a round of a baseline.
+func (s *session) rawRound(ctx context.Context, r *rawRound) error {
+	if r.Set < 0 || r.Set >= len(s.raws) {
+		return errOrder
 	}
-	return s.channel.say(ctx, &message{Type: msgListening, Port: raw.port()})
+	set := s.raws[r.Set]
+	if err := r.check(set.setup.Kind); err != nil {
+		return err
+	}
+	var got *result
+	wait := s.background(func() (err error) {
+		got, err = set.run(ctx, r)
+		return err
+	})
+	s.task = &task{
+		stop: func(*message) (*result, error) {
+			err := wait()
+			return got, err
+		},
+		done: func() { _ = wait() }, // the session has an error of its own
+	}
+	return s.channel.say(ctx, &message{Type: msgRunning})
+}
+
+// closeRaws gives the connections of all baselines up.
+func (s *session) closeRaws() {
+	for _, set := range s.raws {
+		set.close()
+	}
+	s.raws = nil
 }

@@ -3,6 +3,7 @@ package perf
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -115,20 +116,14 @@ func (t *Table) columns(r *Result) []column {
 	case TestRate:
 		add("messages/s", fmt.Sprintf("%.0f", r.MessagesPerSecond))
 		add("MB/s", megabytes(r.BytesPerSecond))
-		if r.Baseline != nil {
-			add("TCP messages/s", fmt.Sprintf("%.0f", base.MessagesPerSecond))
-		}
+		t.addStreams(r, add, func(b *BaselineResult) string { return fmt.Sprintf("%.0f", b.MessagesPerSecond) })
 	default:
 		add("MB/s", megabytes(r.BytesPerSecond))
 		add("messages/s", fmt.Sprintf("%.0f", r.MessagesPerSecond))
-		if r.Baseline != nil {
-			add("TCP MB/s", megabytes(base.BytesPerSecond))
-			add("write", sizeText(base.WriteSize))
-			add("read", sizeText(base.ReadSize))
-		}
+		t.addStreams(r, add, func(b *BaselineResult) string { return megabytes(b.BytesPerSecond) })
 	}
-	if r.Baseline != nil {
-		add("ratio", fmt.Sprintf("%.2f", r.Ratio))
+	if r.Baseline != nil && len(r.Baselines) == 0 {
+		addRatio(r.Baseline, add)
 	}
 	if t.report.Test == TestScale {
 		add("to first", fmt.Sprintf("%.2f", r.Scaling))
@@ -145,6 +140,31 @@ func (t *Table) columns(r *Result) []column {
 		add("allocs/op", fmt.Sprintf("%.3f", *r.AllocsPerOp))
 	}
 	return columns
+}
+
+// addStreams adds both baselines of a stream, each with its ratio.
+func (t *Table) addStreams(r *Result, add func(title, value string), figure func(*BaselineResult) string) {
+	for i := range r.Baselines {
+		b := &r.Baselines[i]
+		add(b.Kind+" TCP", figure(b))
+		addRatio(b, add)
+	}
+}
+
+// addRatio adds the ratio to a baseline, and its range over the rounds.
+func addRatio(b *BaselineResult, add func(title, value string)) {
+	add("ratio", ratioText(b.Ratio))
+	if len(b.RatioSamples) > 1 {
+		add("ratio range", ratioText(slices.Min(b.RatioSamples))+"-"+ratioText(slices.Max(b.RatioSamples)))
+	}
+}
+
+// ratioText has two digits at least of small ratios, too.
+func ratioText(r float64) string {
+	if r < 0.1 {
+		return fmt.Sprintf("%.2g", r)
+	}
+	return fmt.Sprintf("%.2f", r)
 }
 
 type namedValue struct {
