@@ -261,11 +261,7 @@ func (r *Runner) try(ctx context.Context, opts Options, run run, res *Result) {
 			res.Verdict, res.Reason = Inconclusive, fmt.Sprintf("the recording is not whole: %v", err)
 		}
 	}
-	events, lost := tape.Events()
-	if lost > 0 {
-		events = append(events, wire.Event{By: wire.Control, What: fmt.Sprintf("%d more events are not shown", lost)})
-	}
-	res.Exchange = events
+	res.Exchange, _ = tape.Events()
 }
 
 // end closes what the case has opened. A panic is a fault of the tester, not of the

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -49,7 +50,8 @@ func (o *Octets) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Bounds of a Tape: what is beyond them is counted and not kept.
+// Bounds of a Tape. Of more events, the first and the last are kept, half of maxEvents
+// each, and the others are counted.
 const (
 	maxEvents = 400
 	maxOctets = 256
@@ -59,7 +61,9 @@ const (
 type Tape struct {
 	mu     sync.Mutex
 	began  time.Time
-	events []Event
+	first  []Event
+	last   []Event // a ring, once it is full
+	oldest int     // in last
 	lost   int
 	conns  int
 }
@@ -71,26 +75,38 @@ func NewTape() *Tape { return &Tape{began: time.Now()} }
 func (t *Tape) Add(e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.events) == maxEvents {
-		t.lost++
-		return
-	}
 	e.At = time.Since(t.began)
 	if e.Length == 0 {
 		e.Length = len(e.Octets)
 	}
 	e.Octets = append(Octets(nil), e.Octets[:min(len(e.Octets), maxOctets)]...)
-	t.events = append(t.events, e)
+	switch {
+	case len(t.first) < maxEvents/2:
+		t.first = append(t.first, e)
+	case len(t.last) < maxEvents/2:
+		t.last = append(t.last, e)
+	default:
+		t.last[t.oldest] = e
+		t.oldest = (t.oldest + 1) % len(t.last)
+		t.lost++
+	}
 }
 
 // Note adds an event without octets.
 func (t *Tape) Note(by Side, what string) { t.Add(Event{By: by, What: what}) }
 
-// Events returns the events so far, and how many found no place.
+// Events returns the events so far, and how many found no place. If some did not, an
+// event between the first and the last ones says so.
 func (t *Tape) Events() (events []Event, lost int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]Event(nil), t.events...), t.lost
+	events = append([]Event(nil), t.first...)
+	if t.lost > 0 {
+		note := fmt.Sprintf("%d events are not shown", t.lost)
+		events = append(events, Event{At: t.last[t.oldest].At, By: Control, What: note})
+	}
+	events = append(events, t.last[t.oldest:]...)
+	return append(events, t.last[:t.oldest]...), t.lost
 }
 
 func (t *Tape) newConn() int {
