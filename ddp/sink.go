@@ -191,7 +191,9 @@ func (s *Sink) placeUntagged(h *UntaggedHeader, payload []byte, inTurn bool) err
 		}
 	}
 	// 5. The MSN is in the range of the available buffers; and a segment that is
-	// in turn belongs to the oldest open message.
+	// in turn belongs to the oldest open message. Without the latter, deliver
+	// would refuse the segment as well, but it would have been placed in the
+	// buffer of a later message by then.
 	if delivered || inTurn && ahead != 0 {
 		return fail(CodeMSNRange, "MSN %d came on queue %d where %d is in turn", h.MSN, h.QN, q.first)
 	}
@@ -211,12 +213,18 @@ func (s *Sink) deliver(a *arrival) error {
 	}
 	h := &a.untagged
 	q := &s.queues[h.QN]
+	// Check 5 of placeUntagged has judged the MSN of a segment that came in turn. On an
+	// LLP that keeps the order, as MPA on TCP does, all segments come in turn, and
+	// this check never fails. It is for those that were placed early (§5.3).
 	if h.MSN != q.first {
 		return &Error{
 			Code: CodeMSNRange, Clause: "RFC 5041 §4.3",
 			Reason: fmt.Sprintf("MSN %d was sent on queue %d where %d is in turn", h.MSN, h.QN, q.first),
 		}
 	}
+	// Segments are delivered in the sender's order whatever the LLP does, so gaps are
+	// the sender's: it need not send in increasing MO order (§5.3). A gap that stays is
+	// found when the message ends. The bound is for messages that never end.
 	end := uint64(h.MO) + uint64(a.n)
 	if !q.covered.add(uint64(h.MO), end) {
 		return badMO(h, "too many gaps in a message")
