@@ -19,7 +19,7 @@ func ddp() []conformance.Case {
 		ddpTagged(), ddpTaggedWrap(), ddpUntagged(), ddpMSN(),
 		ddpPlacement(), ddpDelivery, ddpEmpty(),
 		ddpSending, ddpCounting, ddpSizes(),
-		ddpErrors, ddpReports(),
+		ddpErrors, ddpReports(), ddpLater(),
 	)
 }
 

@@ -17,7 +17,7 @@ func extensions() []conformance.Case {
 		atomicCodes(), atomicHeaders(), atomicAnswers, atomicOrder, atomicDepth(), atomicity,
 		ownAtomics(), ownAtomicResponses(), badAtomicResponses(),
 		immediates, immediateLengths(), immediatePieces, immediateHeaders(), ownImmediates(),
-		extensionTerminates(), extensionsAstray(),
+		extensionTerminates(), extensionsAstray(), extensionsLater,
 	)
 }
 

@@ -10,6 +10,6 @@ import (
 func framing() []conformance.Case {
 	return slices.Concat(
 		framingLengths(), framingPad(), framingCRC(), framingMarkers(), framingMarked(),
-		framingFigures, framingSplit(), framingMULPDU(), framingErrors,
+		framingFigures, framingSplit(), framingMULPDU(), framingErrors, framingLater(),
 	)
 }

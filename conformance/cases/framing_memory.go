@@ -28,7 +28,12 @@ type memory struct {
 
 // openMemory opens n octets, and looks at what they hold.
 func openMemory(t *conformance.T, s *conformance.Stream, n int) *memory {
-	b := s.Buffer(n)
+	return openMemoryOf(t, s, conformance.BufferSpec{Length: n})
+}
+
+// openMemoryOf is openMemory with more to say of the buffer.
+func openMemoryOf(t *conformance.T, s *conformance.Stream, spec conformance.BufferSpec) *memory {
+	b := s.BufferOf(spec)
 	return &memory{t: t, s: s, b: b, want: s.Read(b.STag, b.TO, b.Length)}
 }
 

@@ -91,33 +91,44 @@ func rdmapReadsTaken() []conformance.Case {
 				m := conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0)
 				m.Wrong = "one more than the target's IRD"
 				s.Post(m)
-				rdmapRefusesOneMore(t, s, ird)
+				rdmapRefusesOneMore(t, s, 0, ird)
 			},
 		})
 	}
 	return out
 }
 
-// rdmapHeldUp opens a stream with a target that takes so many Reads, and sends them.
-// The response to the first can't leave before the tester reads. source tells the
-// length of each.
+// rdmapHeldUp opens a stream with a target that takes so many Reads, and sends them as
+// rdmapHoldUp does.
 func rdmapHeldUp(t *conformance.T, ird int) (s *conformance.Stream, source func(i int) int) {
+	s = rdmapTakes(t, ird)
+	return s, rdmapHoldUp(t, s, ird)
+}
+
+// rdmapTakes opens a stream with a target that takes so many Reads at a time.
+func rdmapTakes(t *conformance.T, ird int) *conformance.Stream {
 	unhurried(t)
-	s = t.Open(conformance.Setup{Start: service.Start{IRD: &ird}})
+	s := t.Open(conformance.Setup{Start: service.Start{IRD: &ird}})
 	if int(s.IRD) != ird {
 		t.Skip("the target takes %d Reads, though its program wants %d", s.IRD, ird)
 	}
+	return s
+}
+
+// rdmapHoldUp sends so many Reads. The response to the first can't leave before the
+// tester reads. source tells the length of each.
+func rdmapHoldUp(t *conformance.T, s *conformance.Stream, reads int) (source func(i int) int) {
 	r := rdmapRegion(t, rdmapHuge, service.RemoteRead)
 	source = func(i int) int {
 		if i == 0 {
 			return rdmapHuge
 		}
-		return 64
+		return 64 + i
 	}
-	for i := range ird {
+	for i := range reads {
 		s.Post(conformance.ReadRequest(0x100+uint32(i), 0, uint32(source(i)), uint32(r.STag), uint64(r.TO)))
 	}
-	return s, source
+	return source
 }
 
 // rdmapAwaitTaken waits until the target has received so many Read Requests. It is
@@ -133,9 +144,9 @@ func rdmapAwaitTaken(t *conformance.T, s *conformance.Stream, n int) {
 	t.Fail(fmt.Sprintf("that %d Reads are taken", n), "%d", s.TargetState().Received["read-request"].Messages)
 }
 
-// rdmapRefusesOneMore judges what becomes of one Read more than the target takes. It
-// may leave it in TCP's buffers until it has room.
-func rdmapRefusesOneMore(t *conformance.T, s *conformance.Stream, ird int) {
+// rdmapRefusesOneMore judges what becomes of one Read more than the target takes, once
+// it has answered some. It may leave it in TCP's buffers until it has room.
+func rdmapRefusesOneMore(t *conformance.T, s *conformance.Stream, answered, ird int) {
 	var st *service.State
 	for deadline := time.Now().Add(t.Quiet()); ; {
 		st = s.TargetState()
@@ -144,19 +155,19 @@ func rdmapRefusesOneMore(t *conformance.T, s *conformance.Stream, ird int) {
 		}
 	}
 	if taken := st.Received["read-request"].Messages; st.State == service.StateRTS {
-		t.Check(taken <= uint64(ird), fmt.Sprintf("that no more than %d Reads are taken", ird), "%d", taken)
+		t.Check(taken <= uint64(answered+ird), fmt.Sprintf("that no more than %d Reads are taken", answered+ird), "%d", taken)
 	}
 	expected := "at most " + fmt.Sprint(ird) + " Read Responses and a Terminate with " + conformance.Codes(rdmapBeyondIRD...)
-	for answered := 0; ; {
+	for responses := 0; ; {
 		a, err := s.Answer(t.Timeout())
 		if err != nil {
 			t.Fail(expected, "%v", err)
 		}
 		switch {
 		case a.Opcode == wire.ReadResponse && a.Last:
-			answered++
-			if answered > ird {
-				t.Check(st.State == service.StateRTS, expected, "%d Read Responses", answered)
+			responses++
+			if responses > ird {
+				t.Check(st.State == service.StateRTS, expected, "%d Read Responses", responses)
 				return // the last one has waited for its turn
 			}
 		case a.Opcode == wire.ReadResponse:

@@ -18,7 +18,7 @@ type Edit struct {
 
 // All returns the mutants, RFC by RFC.
 func All() []Mutant {
-	return slices.Concat(framing, markers, startup, ddpSource, ddpSink, rdmapMessages, rdmapErrors, connect, extensions, security,
+	return slices.Concat(framing, markers, startup, ddpSource, ddpSink, rdmapMessages, rdmapErrors, connect, extensions, security, later,
 		rpcHeaders, rpcResponder, rpcRequester)
 }
 
