@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -183,7 +184,26 @@ func TestLog(t *testing.T) {
 	}
 	l := newLab(t)
 	l.Engine.Log(logError, "from C")
+	l.Engine.Log(logError, "from C")
 	if l.said.String() != "urnic: from C\n" {
 		t.Errorf("%q", l.said)
+	}
+}
+
+// What a program asks for and is not there is told at every level, each kind of it once: the
+// program itself may say only that a call has failed.
+func TestUnsupportedRequestsAreToldOnce(t *testing.T) {
+	l := newLab(t)
+	for i := range 3 {
+		for _, err := range []error{errors.New("no such operation"), errors.New("another")} {
+			l.refuse(syscall.EOPNOTSUPP, "post send: request %d: %v", i, err)
+		}
+		l.refuse(syscall.EOPNOTSUPP, "register: access flags 0x%x", 1<<i)
+		l.refuse(syscall.EINVAL, "register: no memory")
+		l.Engine.Log(logError, "from C")
+	}
+	want := "urnic: post send: request 0: no such operation\nurnic: post send: request 0: another\nurnic: register: access flags 0x1\nurnic: from C\n"
+	if l.said.String() != want {
+		t.Errorf("%s\nwant\n%s", l.said, want)
 	}
 }

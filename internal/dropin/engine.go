@@ -111,4 +111,10 @@ func (e *Engine) Close() error {
 }
 
 // Log writes a message of the C half.
-func (e *Engine) Log(level uint32, message string) { e.log.print(level, message) }
+func (e *Engine) Log(level uint32, message string) {
+	if level == logError { // such as a request that is not supported
+		e.log.once(level, message, message)
+		return
+	}
+	e.log.print(level, message)
+}

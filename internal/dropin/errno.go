@@ -4,6 +4,7 @@ package dropin
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 
 	"urnic/pd"
@@ -40,8 +41,20 @@ func (e *Engine) fail(err error) Errno {
 	return errno(err)
 }
 
-// refuse logs why a call is refused, and returns what C is told.
+// refuse logs why a call is refused, and returns what C is told. What is not supported is told
+// at every level, but once of each kind: many programs print no more than that a call has
+// failed.
 func (e *Engine) refuse(number Errno, format string, args ...any) Errno {
-	e.log.printf(logInfo, format, args...)
+	if number != syscall.EOPNOTSUPP {
+		e.log.printf(logInfo, format, args...)
+		return number
+	}
+	kind := format
+	for _, a := range args {
+		if err, is := a.(error); is { // the other arguments tell requests apart
+			kind += ": " + err.Error()
+		}
+	}
+	e.log.once(logError, kind, fmt.Sprintf(format, args...))
 	return number
 }

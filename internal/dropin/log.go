@@ -29,7 +29,7 @@ type logger struct {
 	mu sync.Mutex
 	w  io.Writer
 
-	warned sync.Map // what was said already that is said once
+	said sync.Map // kinds of lines that were written and are written once
 }
 
 // print writes one line. Peers have written parts of some messages, so what a terminal can't
@@ -51,11 +51,18 @@ func (l *logger) printf(level uint32, format string, args ...any) {
 
 // warnOnce tells once what iWARP hardware would refuse, and the clause.
 func (l *logger) warnOnce(message string) {
-	if l.level < logWarning {
+	if l.level >= logWarning { // else nothing is allocated for it
+		l.once(logWarning, message, "warning: "+message)
+	}
+}
+
+// once writes a line of a kind that is written once.
+func (l *logger) once(level uint32, kind, message string) {
+	if level > l.level {
 		return
 	}
-	if _, said := l.warned.LoadOrStore(message, true); !said {
-		l.print(logWarning, "warning: "+message)
+	if _, said := l.said.LoadOrStore(kind, true); !said {
+		l.print(level, message)
 	}
 }
 

@@ -4,6 +4,7 @@ package dropin
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -67,7 +68,7 @@ func (e *Engine) MWBind(h Handle, b *WindowBind) Errno {
 	}
 	access, number := windowAccess(b.Access)
 	if number != ok {
-		return number
+		return e.refuse(number, "bind: access flags 0x%x: a window grants remote access, and counts as its region does", b.Access)
 	}
 	wr := rnic.SendWR{ID: b.ID, Op: rnic.OpBindWindow, Bind: rnic.Bind{MW: w.verbs, Addr: b.Addr, Length: b.Length, Access: access, Drawn: true}}
 	if b.MR != 0 || b.Length != 0 {
@@ -129,7 +130,7 @@ func (q *qp) bind(b *BindWR, t *rnic.SendWR) error {
 	}
 	access, number := windowAccess(b.Access)
 	if number != ok {
-		return number
+		return fmt.Errorf("bind: access flags 0x%x: a window grants remote access, and counts as its region does: %w", b.Access, number)
 	}
 	t.Op = rnic.OpBindWindow
 	t.Bind = rnic.Bind{

@@ -215,13 +215,13 @@ URNIC_EXPORT int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 URNIC_EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
 	(void)id, (void)addr, (void)context;
-	return urnic_minus(EOPNOTSUPP);
+	return urnic_minus(urnic_unsupported("rdma_join_multicast: iWARP has no datagrams, and so no multicast"));
 }
 
 URNIC_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
 {
 	(void)id, (void)attr, (void)context;
-	return urnic_minus(EOPNOTSUPP);
+	return urnic_minus(urnic_unsupported("rdma_join_multicast: iWARP has no datagrams, and so no multicast"));
 }
 
 URNIC_EXPORT int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)

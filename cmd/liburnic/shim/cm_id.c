@@ -48,9 +48,8 @@ URNIC_EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_
 		break;
 	case RDMA_PS_UDP:
 	case RDMA_PS_IPOIB:
-		engine->log(1, "rdma_create_id: RDMA_PS_UDP and RDMA_PS_IPOIB are for unreliable datagrams, "
-			       "which iWARP does not have: use RDMA_PS_TCP");
-		return urnic_minus(EOPNOTSUPP);
+		return urnic_minus(urnic_unsupported("rdma_create_id: RDMA_PS_UDP and RDMA_PS_IPOIB are for unreliable "
+						     "datagrams, which iWARP does not have: use RDMA_PS_TCP"));
 	default:
 		return urnic_minus(EINVAL);
 	}

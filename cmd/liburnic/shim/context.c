@@ -109,14 +109,14 @@ struct ibv_context *urnic_cm_context(void)
 URNIC_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	(void)cmd_fd;
-	return urnic_null(EOPNOTSUPP);
+	return urnic_null(urnic_unsupported("ibv_import_device: there is no device of the kernel to share"));
 }
 
 URNIC_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
 	(void)context;
 	(void)pd_handle;
-	return urnic_null(EOPNOTSUPP);
+	return urnic_null(urnic_unsupported("ibv_import_pd: there is no device of the kernel to share"));
 }
 
 URNIC_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
@@ -128,7 +128,7 @@ URNIC_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
 	(void)pd;
 	(void)mr_handle;
-	return urnic_null(EOPNOTSUPP);
+	return urnic_null(urnic_unsupported("ibv_import_mr: there is no device of the kernel to share"));
 }
 
 URNIC_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
@@ -140,7 +140,7 @@ URNIC_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t 
 {
 	(void)context;
 	(void)dm_handle;
-	return urnic_null(EOPNOTSUPP);
+	return urnic_null(urnic_unsupported("ibv_import_dm: the device has no memory of its own"));
 }
 
 URNIC_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)

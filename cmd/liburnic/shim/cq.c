@@ -63,7 +63,7 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 	if (!attr || (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)))
 		return urnic_null(EINVAL);
 	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) /* time stamps, and what Ethernet queues have */
-		return urnic_null(EOPNOTSUPP);
+		return urnic_null(urnic_unsupported("ibv_create_cq_ex: the device has no time stamps, and no fields of Ethernet queues"));
 	flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 	if (flags & ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 		return urnic_null(EINVAL);

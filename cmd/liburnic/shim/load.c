@@ -311,3 +311,12 @@ __attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(before_fork, after_fork, in_child);
 }
+
+int urnic_unsupported(const char *what)
+{
+	const struct urnic_engine *e = urnic_engine();
+
+	if (e)
+		e->log(1, what); /* which tells each line once */
+	return EOPNOTSUPP;
+}

@@ -27,7 +27,7 @@
 static int check_access(unsigned int access)
 {
 	if (access & IBV_ACCESS_ON_DEMAND) /* which devices that have it say in odp_caps */
-		return EOPNOTSUPP;
+		return urnic_unsupported("register: IBV_ACCESS_ON_DEMAND is not there");
 	if (access & ~(ENGINE_ACCESS | IGNORED_ACCESS))
 		return EINVAL;
 	return (access & REMOTE_WRITERS) && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
@@ -160,7 +160,7 @@ URNIC_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset
 	(void)iova;
 	(void)fd;
 	(void)access;
-	return urnic_null(EOPNOTSUPP);
+	return urnic_null(urnic_unsupported("ibv_reg_dmabuf_mr: memory of other devices can't be registered"));
 }
 
 static int rereg_fail(int err, int code)

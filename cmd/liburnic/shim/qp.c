@@ -38,7 +38,7 @@ static struct urnic_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	if (!pd || !init)
 		return urnic_null(EINVAL);
 	if (init->qp_type != IBV_QPT_RC)
-		return urnic_null(EOPNOTSUPP);
+		return urnic_null(urnic_unsupported("create QP: only the type IBV_QPT_RC is there: iWARP has no datagrams, no unreliable connections and no XRC"));
 	if (!init->send_cq || !init->recv_cq)
 		return urnic_null(EINVAL);
 	e = urnic_engine();
@@ -105,7 +105,7 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	if ((attr->comp_mask & ~(uint32_t)INIT_MASK) ||
 	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags) ||
 	    ((attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && attr->max_tso_header))
-		return urnic_null(EOPNOTSUPP);
+		return urnic_null(urnic_unsupported("ibv_create_qp_ex: the device has no create flags, segmentation, RSS or XRC"));
 	/* It begins as ibv_qp_init_attr does: see abi.c. */
 	qp = create(attr->pd, (struct ibv_qp_init_attr *)attr);
 	if (!qp)

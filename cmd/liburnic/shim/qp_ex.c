@@ -260,7 +260,7 @@ static void no_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16_t ms
 	(void)hdr;
 	(void)hdr_sz;
 	(void)mss;
-	fail(of(qp), EOPNOTSUPP);
+	fail(of(qp), urnic_unsupported("ibv_wr_send_tso: the device segments nothing"));
 }
 
 static void no_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
@@ -268,13 +268,13 @@ static void no_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_
 	(void)ah;
 	(void)remote_qpn;
 	(void)remote_qkey;
-	fail(of(qp), EOPNOTSUPP);
+	fail(of(qp), urnic_unsupported("ibv_wr_set_ud_addr: iWARP has no datagrams"));
 }
 
 static void no_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 {
 	(void)remote_srqn;
-	fail(of(qp), EOPNOTSUPP);
+	fail(of(qp), urnic_unsupported("ibv_wr_set_xrc_srqn: iWARP has no XRC"));
 }
 
 static void no_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr)
@@ -282,7 +282,7 @@ static void no_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote
 	(void)rkey;
 	(void)remote_addr;
 	(void)atomic_wr;
-	fail(of(qp), EOPNOTSUPP);
+	fail(of(qp), urnic_unsupported("ibv_wr_atomic_write: RFC 7306 has no atomic write"));
 }
 
 static void set_functions(struct ibv_qp_ex *ex)
@@ -315,7 +315,7 @@ int urnic_qp_extend(struct urnic_qp *qp, uint64_t send_ops)
 	struct urnic_builder *b;
 
 	if (send_ops & ~(uint64_t)(RDMA_OPS | SEND_OPS | ATOMIC_OPS | WINDOW_OPS))
-		return EOPNOTSUPP;
+		return urnic_unsupported("ibv_create_qp_ex: send_ops_flags has operations that iWARP has not");
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return ENOMEM;

@@ -22,12 +22,8 @@ URNIC_EXPORT int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *ex
 
 URNIC_EXPORT int rsocket(int domain, int type, int protocol)
 {
-	const struct urnic_engine *engine = urnic_engine();
-
 	(void)domain, (void)type, (void)protocol;
-	if (engine)
-		engine->log(1, "rsocket: urnic has no rsockets: use verbs and rdma_cm, or sockets");
-	return urnic_minus(EOPNOTSUPP);
+	return urnic_minus(urnic_unsupported("rsocket: urnic has no rsockets: use verbs and rdma_cm, or sockets"));
 }
 
 /* The rest: the descriptor that they are given is none of theirs. */

@@ -73,6 +73,12 @@ static inline void *urnic_null(int err)
 }
 
 /*
+ * load.c: tells once, at every level of URNIC_LOG, that the program asks for what the device has
+ * not. Returns EOPNOTSUPP.
+ */
+int urnic_unsupported(const char *what);
+
+/*
  * async.c: waits until fd is readable. 0, or -1 with errno: EAGAIN if the program has set
  * O_NONBLOCK on it, EINTR if a handler without SA_RESTART ran. It is a cancellation point:
  * hold no lock.
