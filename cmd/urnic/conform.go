@@ -40,8 +40,11 @@ What it can judge depends on what runs at the target (--profile):
 
 Each case ends in pass, fail, inconclusive or skipped. A failed one is printed with what was
 sent, what had to come, what came, the exchange, and the clause. The report begins with the
-verdict on the run. The exit status is 0 only if that is PASS: nothing failed; with --strict,
-SHOULDs are kept too, and nothing is inconclusive.
+verdict on the run. PASS means that nothing failed; with --strict, that SHOULDs are kept too, and
+nothing is inconclusive.
+
+The exit status is 0 for PASS, 1 for FAIL, 2 if nothing was tested (wrong flags, no target there,
+no iWARP endpoint), 3 for TARGET LOST, 4 for INCONCLUSIVE, and 130 for INTERRUPTED.
 
 It damages no memory but what the target opens to it, yet it is no guest for a machine in
 use: an endpoint may crash of it. Cases of which that is known come last; --spare leaves
@@ -67,25 +70,26 @@ func newConformCommand() *cobra.Command {
 		Short: "Test whether an iWARP endpoint keeps the RFCs",
 		Long:  conformLong,
 		Example: `  urnic conform serve                                              offer the test service
-  urnic conform --target 127.0.0.1:7175 --profile urnic            test who offers it
+  urnic conform --target 127.0.0.1:7176 --profile urnic            test who offers it
   urnic conform --target 192.0.2.7:7174 --profile rping --html r.html
   urnic conform --listen 192.0.2.9:7174 --profile rping            while the target runs rping -c
   urnic conform --target 192.0.2.7:20049                           test what listens there
-  urnic conform --target 127.0.0.1:7175 --profile urnic --only rfc5041-7.1 -v
+  urnic conform --target 127.0.0.1:7176 --profile urnic --only rfc5041-7.1 -v
   urnic conform --target 192.0.2.7:7174 --profile rping --spare    nothing that is known to crash
   urnic conform --target 192.0.2.7:20049 --profile rpcrdma --export /srv/test
   urnic conform --list --only rfc6581                              what would be tested`,
-		Args: noArgs,
+		Args: func(cmd *cobra.Command, args []string) error { return untested(noArgs(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.list {
 				return listCases(cmd.OutOrStdout(), o.only)
 			}
 			if err := o.check(cmd.Flags()); err != nil {
-				return err
+				return untested(err)
 			}
 			return runConform(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return untested(flagError(cmd, err)) })
 	f := cmd.Flags()
 	f.StringVar(&o.target, "target", "", "the target's address, `HOST:PORT`")
 	f.StringVar(&o.profile, "profile", "raw", "what runs there: raw, rping, urnic or rpcrdma")
@@ -148,7 +152,7 @@ func (o *conformOptions) check(f *pflag.FlagSet) error {
 func runConform(ctx context.Context, o conformOptions, stdout, stderr io.Writer) (err error) {
 	p, end, err := o.newProfile(ctx)
 	if err != nil {
-		return err
+		return untested(err)
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	r := conformance.Runner{
@@ -158,13 +162,13 @@ func runConform(ctx context.Context, o conformOptions, stdout, stderr io.Writer)
 		},
 	}
 	if err := r.Check(); err != nil {
-		return err
+		return untested(err)
 	}
 	if r.Count() == 0 {
-		return fmt.Errorf("the cases selected are not for the profile %s: --list shows for which they are", o.profile)
+		return untested(fmt.Errorf("the cases selected are not for the profile %s: --list shows for which they are", o.profile))
 	}
 	if err := o.reach(ctx, p); err != nil {
-		return err
+		return untested(err)
 	}
 	bar := newProgress(stderr, int64(r.Count()))
 	if o.revive != "" {
@@ -215,37 +219,42 @@ func (o *conformOptions) newProfile(ctx context.Context) (conformance.Profile, f
 	return profile.NewRaw(o.target, listener, o.timeout), end, nil
 }
 
-// reach looks whether the target is there at all, so that not each case has to find
-// out. It asks like any initiator: Linux siw stops listening if a connection comes
-// and goes without a Request.
-func (o *conformOptions) reach(ctx context.Context, p conformance.Profile) (err error) {
+// reach looks whether the target is there at all, and an iWARP endpoint, so that not each
+// case has to find out. It asks like any initiator: Linux siw stops listening if a connection
+// comes and goes without a Request.
+func (o *conformOptions) reach(ctx context.Context, p conformance.Profile) error {
 	if o.target == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	session, err := p.Begin(ctx, wire.NewTape())
-	if err != nil {
-		return o.adviseTarget(err)
-	}
-	defer func() { err = errors.Join(err, session.Close()) }()
 	if o.profile == "urnic" {
-		return nil
+		limited, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		session, err := p.Begin(limited, wire.NewTape())
+		if err != nil {
+			return o.adviseTarget(ctx, err)
+		}
+		return session.Close()
 	}
-	nc, err := session.Dial(ctx, conformance.Setup{})
-	if err != nil {
-		return o.adviseTarget(err)
-	}
-	conn := wire.NewConn(nc, wire.NewTape(), nil)
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	if err := conn.SendFrame(conformance.RequestFor(conformance.Setup{}), ""); err != nil {
-		return o.adviseTarget(err)
-	}
-	_, _ = conn.ReadFrame(o.timeout) // the cases judge what comes
-	return nil
+	return o.adviseTarget(ctx, conformance.Probe(ctx, p, o.timeout))
 }
 
-func (o *conformOptions) adviseTarget(err error) error {
+// adviseTarget says what to do about a target that can't be tested.
+func (o *conformOptions) adviseTarget(ctx context.Context, err error) error {
+	dialed, failed := errors.AsType[*net.OpError](err)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, conformance.ErrNotIWARP):
+		return fmt.Errorf("--target %s: %w: give the address of an RDMA listener", o.target, err)
+	case errors.Is(err, conformance.ErrRejects):
+		return fmt.Errorf("--target %s: %w: have a program listen there that accepts any private data", o.target, err)
+	case errors.Is(err, conformance.ErrUnanswered):
+		return fmt.Errorf("--target %s: %w: it is no iWARP endpoint, it hangs, or it needs a longer --timeout", o.target, err)
+	case o.profile == "urnic" && (!failed || dialed.Op != "dial"):
+		return fmt.Errorf("--target %s: what listens there is no test service: give the address of `urnic conform serve`: %w", o.target, err)
+	}
 	start := map[string]string{
 		"raw":     "start the endpoint there first",
 		"rping":   "start `rping -s -P` there first",
@@ -316,20 +325,12 @@ func writeTo(name string, stdout io.Writer, write func(io.Writer) error) (err er
 	return write(f)
 }
 
-// verdict returns an error unless the target has passed.
-func verdict(rep *conformance.Report) error {
-	if rep.Outcome() == conformance.Passed {
-		return nil
-	}
-	return errors.New(rep.Headline())
-}
-
 // listCases prints the cases that are selected, and the coverage of the whole suite.
 func listCases(w io.Writer, only []string) error {
 	groups := cases.All()
 	r := conformance.Runner{Groups: groups, Options: conformance.Options{Only: only}}
 	if err := r.Check(); err != nil {
-		return err
+		return untested(err)
 	}
 	n := 0
 	for g, c := range r.Selected() {

@@ -177,7 +177,7 @@ func TestConformRefusesWhatItCannotDo(t *testing.T) {
 	} {
 		args := append([]string{"conform"}, test.args...)
 		status, _, errOut := urnic(t, nil, args...)
-		wantError(t, args, status, errOut, test.text)
+		wantErrorStatus(t, args, 2, status, errOut, test.text)
 	}
 }
 

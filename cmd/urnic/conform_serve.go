@@ -35,10 +35,10 @@ any peer, read and written, ports opened, and connections made. So it listens on
 only, unless told otherwise; listen elsewhere only where none but those reach it who may.
 It connects to the host alone that asks it to, but for --connect-anywhere.
 
-With --json it says in one line that it listens: {"listening":"127.0.0.1:7175","protocol":1}.`,
+With --json it says in one line that it listens: {"listening":"127.0.0.1:7176","protocol":1}.`,
 		Example: `  urnic conform serve
   urnic conform serve --listen 127.0.0.1:0 --json
-  urnic conform serve --listen 192.0.2.7:7175 --pcap served.pcapng`,
+  urnic conform serve --listen 192.0.2.7:7176 --pcap served.pcapng`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -47,8 +47,9 @@ With --json it says in one line that it listens: {"listening":"127.0.0.1:7175","
 			return served(cmd.Context(), runConformServe(cmd.Context(), &o, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
+	cmd.SetFlagErrorFunc(flagError) // not with the status of urnic conform
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7175", "`ADDRESS` and port to listen at")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7176", "`ADDRESS` and port to listen at")
 	f.BoolVar(&o.json, "json", false, "say as a JSON object where it listens")
 	f.BoolVar(&o.connectAnywhere, "connect-anywhere", false, "let those who ask have connections made to any host")
 	f.IntVar(&o.maxSessions, "max-sessions", service.DefaultMaxSessions, "`SESSIONS` at a time")
@@ -58,7 +59,7 @@ With --json it says in one line that it listens: {"listening":"127.0.0.1:7175","
 
 func (o *conformServeOptions) check() error {
 	if _, _, err := net.SplitHostPort(o.listen); err != nil {
-		return fmt.Errorf("--listen %s: give ADDRESS:PORT, such as 127.0.0.1:7175", o.listen)
+		return fmt.Errorf("--listen %s: give ADDRESS:PORT, such as 127.0.0.1:7176", o.listen)
 	}
 	switch {
 	case o.maxSessions < 1:

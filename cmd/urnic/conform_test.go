@@ -79,7 +79,7 @@ func TestConformServeRefusesWhatItCannotDo(t *testing.T) {
 	}{
 		{"give ADDRESS:PORT", []string{"--listen", "127.0.0.1"}},
 		{"give another port with --listen", []string{"--listen", busy.Addr().String()}},
-		{"no address of this machine", []string{"--listen", "192.0.2.1:7175"}},
+		{"no address of this machine", []string{"--listen", "192.0.2.1:7176"}},
 		{"--max-sessions 0", []string{"--max-sessions", "0"}},
 		{"--json and --pcap -", []string{"--json", "--pcap", "-"}},
 		{"--log-level loud", []string{"--log-level", "loud"}},
