@@ -22,15 +22,25 @@ messages a second first), lat (a message there and one back), connect (connectio
 and closed, --qps at a time) and scale (many queue pairs: what they carry together, and
 what one costs that is idle); idle measures the latter alone.
 
-The clock of a round stops when the other side has said that all is there. What arrived is
-compared with what was sent after each round, outside of the time that counts. The exit
+The clock of a round stops when the other side has said that all is there. A word of each
+message differs from that of the ones before, and the receiver looks for it where the message
+has to arrive: so it counts the messages itself, RDMA Writes too. (Of Sends that are too long
+to lie apart it counts the completions.) All of the last message is compared with what was
+sent after each round, outside of the time that counts. The exit
 status is 0 only if all was done that was asked for, and nothing was damaged.`
 
 const perfMeasureLong = `
 
 Latency of send, write and write-imm is half a round trip, as in perftest; of read and
 atomic it is the whole one. A Write can't be seen to arrive, so that its latency is that of
-a Write with Immediate Data. The percentiles are those of all rounds together; all other
+a Write with Immediate Data. It is closed-loop: a message is sent when the one before is
+answered, so that a stall counts as one slow message, however many would have met it. With
+--rate N the client sends N messages a second by a schedule, up to --depth of them under way
+(default 64), and takes the time of each from its intended start until its answer is here.
+That is the whole round trip, with all that a message had to wait (no coordinated omission);
+"service_ns", or "sent" in the table, is the time from when it was really sent. The client
+polls all the while, so that it misses no start; --poll is the server's. If less than N
+messages a second were answered, that many are too many. The percentiles are those of all rounds together; all other
 figures are medians of the rounds.
 
 The baseline is a plain Go program over bare TCP between the same two sides, in rounds that
@@ -50,6 +60,7 @@ With --json it prints one JSON object:
 
 {"urnic","go","os","kernel","cpu","cores","date",  where and when
  "op","test","poll","crc","markers","inline","depth","qps","bidir","rounds",
+ "rate",                            messages a second that were to be sent, with --rate
  "mulpdu","mss","mtu",              octets: of an FPDU's payload, a TCP segment, the interface
  "notes",                           what the figures mean
  "results":[{
@@ -57,6 +68,7 @@ With --json it prints one JSON object:
    "bytes_per_second","messages_per_second","connections_per_second",
    "latency_ns":{"min","p50","p90","p99","p99_9","p99_99","max","mean"},
    "round_trip_ns":{...},
+   "service_ns":{...},              with --rate: from when a message was really sent
    "bytes_per_qp_side","goroutines_per_qp_side",   of an idle queue pair, with 16 of them or more
    "allocs_per_op",                 objects that this process allocates for a message
    "samples",                       of each round: octets, messages (rate) or connections a
@@ -111,6 +123,7 @@ over TCP on loopback. It takes the flags of client.` + perfMeasureLong,
   urnic perf local --size all --baseline --svg bw.svg
   urnic perf local --test scale --qps 1,64,1024
   urnic perf local --test idle --qps 4096
+  urnic perf local --test lat --rate 10000             latency at 10,000 messages a second
   urnic perf local --test lat --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -193,6 +206,7 @@ func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 	f.StringVar(&o.size, "size", "", "`OCTETS` of a message, with K, M or G; a list, or all: powers of two from 2 to 8M (default 64K, or 64 with --test lat and rate)")
 	f.StringVar(&o.qps, "qps", "", "`NUMBER` of queue pairs, of connections at a time with --test connect; a list with --test scale and idle (default 1; 4 with --test connect, 1,64 with scale, 256 with idle)")
 	f.IntVar(&o.Depth, "depth", 0, "`REQUESTS` under way on each queue pair (default 64, 256 with --test rate, 16 with scale)")
+	f.Float64Var(&o.Rate, "rate", 0, "`MESSAGES` a second of --test lat, each sent at its time, whatever became of those before (0: each when the one before is answered)")
 	f.DurationVar(&o.Duration, "duration", 0, "how long a round takes (default 1s)")
 	f.IntVar(&o.iters, "iters", 0, "`MESSAGES` of a round on each queue pair, in place of a duration; or connections (default 1000)")
 	f.IntVar(&o.Rounds, "rounds", 0, "`ROUNDS`, of which the median counts (default 1, 3 with --baseline)")

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"urnic/internal/perf"
 )
@@ -26,26 +30,120 @@ func perfLocal(t *testing.T, args ...string) *perf.Report {
 	return report
 }
 
+// near reports whether two figures are equal but for rounding.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+
+// inOrder checks that percentiles are what they can be of times of round trips, all of
+// which took no longer than some seconds.
+func inOrder(t *testing.T, p *perf.Percentiles, seconds float64) {
+	t.Helper()
+	values := []float64{1, p.Min, p.P50, p.P90, p.P99, p.P999, p.P9999, p.Max}
+	if !slices.IsSorted(values) || p.Mean < p.Min || p.Mean > p.Max {
+		t.Errorf("%+v", p)
+	}
+	const digits = 1.001 // of the histogram
+	if p.Max > seconds*1e9*digits {
+		t.Errorf("the longest of all took %v ns, and all together %v s", p.Max, seconds)
+	}
+}
+
+// The counts are those of what was asked for, as the receivers have seen it; the rates
+// follow from counts and times, and the times fit to each other and to the clock.
 func TestPerfMeasuresEachOperation(t *testing.T) {
+	const iters, rounds = 20, 3
 	for _, op := range []string{"send", "write", "write-imm", "read", "atomic"} {
 		for _, test := range []string{"bw", "rate", "lat", "scale"} {
 			t.Run(op+" "+test, func(t *testing.T) {
-				args := []string{"--op", op, "--test", test, "--iters", "20"}
+				args := []string{"--op", op, "--test", test, "--iters", strconv.Itoa(iters), "--rounds", strconv.Itoa(rounds)}
 				if test == "scale" {
 					args = append(args, "--qps", "1,3")
 				}
+				begin := time.Now()
 				r := perfLocal(t, args...)
+				whole := time.Since(begin).Seconds()
 				for _, result := range r.Results {
-					want := uint64(20 * result.QPs)
-					if result.Iterations != want || result.Seconds <= 0 || len(result.Samples) != 1 || result.Samples[0] <= 0 {
-						t.Errorf("%+v; want %d messages", result, want)
+					n := float64(iters * result.QPs) // messages of a round
+					if result.Iterations != rounds*uint64(n) || len(result.Samples) != rounds {
+						t.Errorf("%+v; want %d messages", result, rounds*uint64(n))
 					}
-					if isLatency := test == "lat"; isLatency != (result.Latency != nil) || isLatency == (result.BytesPerSecond > 0) {
+					if result.Seconds <= 0 || result.Seconds > whole {
+						t.Errorf("all rounds took %v s, and the command %v", result.Seconds, whole)
+					}
+					if result.AllocsPerOp == nil || *result.AllocsPerOp < 0 {
+						t.Errorf("%v objects for a message", result.AllocsPerOp)
+					}
+					middle := slices.Sorted(slices.Values(result.Samples))[rounds/2]
+					if test == "lat" {
+						parts := 1.0
+						if op != "read" && op != "atomic" {
+							parts = 2
+						}
+						inOrder(t, result.Latency, result.Seconds)
+						inOrder(t, result.RoundTrip, result.Seconds)
+						if !near(result.RoundTrip.Mean, parts*result.Latency.Mean) || !near(result.RoundTrip.Max, parts*result.Latency.Max) {
+							t.Errorf("%+v, %+v", result.RoundTrip, result.Latency)
+						}
+						// One after the other: so the round trips take no longer than the rounds.
+						if sum := result.RoundTrip.Mean * float64(result.Iterations) / 1e9; sum > 1.001*result.Seconds {
+							t.Errorf("round trips of %v s in %v s", sum, result.Seconds)
+						}
+						if want := parts * float64(result.Iterations) / result.Seconds; !near(result.MessagesPerSecond, want) || result.BytesPerSecond != 0 {
+							t.Errorf("%v messages and %v bytes a second; want %v", result.MessagesPerSecond, result.BytesPerSecond, want)
+						}
+						for _, sample := range result.Samples {
+							if sample < result.Latency.Min || sample > result.Latency.Max {
+								t.Errorf("a median of %v in %+v", sample, result.Latency)
+							}
+						}
+						continue
+					}
+					if result.Latency != nil || result.RoundTrip != nil {
 						t.Errorf("%+v", result)
+					}
+					// A sample is a round's rate: so the rounds' times add up to all of it.
+					unit := float64(result.Size)
+					if test == "rate" {
+						unit = 1
+					}
+					seconds := 0.0
+					for _, sample := range result.Samples {
+						seconds += n * unit / sample
+					}
+					if !near(seconds, result.Seconds) {
+						t.Errorf("rounds of %v s; the rates make it %v", result.Seconds, seconds)
+					}
+					if !near(result.MessagesPerSecond, middle/unit) || !near(result.BytesPerSecond, result.MessagesPerSecond*float64(result.Size)) {
+						t.Errorf("%v messages and %v bytes a second, of %d each; the median is %v", result.MessagesPerSecond, result.BytesPerSecond, result.Size, middle)
 					}
 				}
 			})
 		}
+	}
+}
+
+// With a rate, each message has its time, and the latency counts from then.
+func TestPerfSendsAtARate(t *testing.T) {
+	const rate, iters = 5000, 40
+	for _, op := range []string{"send", "write", "read", "atomic"} {
+		r := perfLocal(t, "--op", op, "--test", "lat", "--rate", strconv.Itoa(rate), "--iters", strconv.Itoa(iters))
+		result := r.Results[0]
+		if r.Rate != rate || r.Depth != 64 || result.Iterations != iters || result.Seconds < (iters-1.0)/rate {
+			t.Errorf("%s: %+v", op, result)
+		}
+		inOrder(t, result.Latency, result.Seconds)
+		inOrder(t, result.Service, result.Seconds)
+		if *result.Latency != *result.RoundTrip || result.Latency.Mean < result.Service.Mean || result.Latency.Min < result.Service.Min {
+			t.Errorf("%s: %+v from the intended start, %+v from the real one", op, result.Latency, result.Service)
+		}
+		if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, "open loop: 5000 messages a second") || !strings.Contains(notes, "from the intended start") {
+			t.Errorf("%s", notes)
+		}
+	}
+	if out := ok(t, "perf", "local", "--op", "send", "--test", "lat", "--iters", "20"); !strings.Contains(out, "closed loop: a message is sent when the one before is answered") {
+		t.Errorf("%s", out)
+	}
+	if out := ok(t, "perf", "local", "--test", "lat", "--rate", "10000", "--duration", "10ms"); !strings.Contains(out, "sent p99") || !strings.Contains(out, "open loop") {
+		t.Errorf("%s", out)
 	}
 }
 
@@ -360,6 +458,12 @@ func TestPerfErrors(t *testing.T) {
 		{"give --duration or --iters more than 0", []string{"local", "--iters", "0"}},
 		{"--duration 2h0m0s: say up to 1h0m0s", []string{"local", "--duration", "2h"}},
 		{"--rounds -1: say 1 to 1000", []string{"local", "--rounds", "-1"}},
+		{"--rate is for --test lat: leave it out with --test bw", []string{"local", "--rate", "5"}},
+		{"--rate has nothing of TCP beside it", []string{"local", "--test", "lat", "--rate", "5", "--baseline"}},
+		{"--rate 0.1: not one message is due in 1s", []string{"local", "--test", "lat", "--rate", "0.1"}},
+		{"--rate -1: say up to", []string{"local", "--test", "lat", "--rate", "-1"}},
+		{"--rate NaN: say up to", []string{"local", "--test", "lat", "--rate", "NaN"}},
+		{"--rate fast: give a number", []string{"local", "--test", "lat", "--rate", "fast"}},
 		{"--baseline-try -1s: say up to 1h", []string{"local", "--baseline-try", "-1s"}},
 		{"--baseline-best says which baseline", []string{"local", "--baseline-best"}},
 		{"--max-memory lots", []string{"local", "--max-memory", "lots"}},

@@ -33,6 +33,7 @@ func flagError(cmd *cobra.Command, err error) error {
 var kinds = map[string]string{
 	"bool":     "true or false, or only the flag",
 	"duration": "a time with its unit, such as 500ms or 10s",
+	"float64":  "a number",
 	"int":      "a whole number",
 	"uint32":   "a whole number from 0 on",
 }

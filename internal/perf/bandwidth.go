@@ -58,16 +58,23 @@ func (c *client) shutAfter(ctx context.Context, g *group, err error) error {
 }
 
 // transfer makes a round of requests and checks what has arrived. It returns how
-// many messages went, in both directions.
+// many messages were seen to arrive, in both directions.
 func (c *client) transfer(ctx context.Context, t *transfer, r round) (messages float64, took timed, err error) {
-	took, err = c.round(ctx, t.group, r, func() (uint64, error) {
+	took, got, err := c.round(ctx, t.group, r, func() (uint64, error) {
 		err := t.run(ctx, r)
 		return t.sent(), err
 	})
 	if err != nil {
 		return 0, took, err
 	}
-	return float64(t.sent() + t.received()), took, t.group.verify(r, t.totals())
+	here, there := got.Sent, t.sent() // which the one side has sent, and the other one sees
+	if t.group.Op == OpRead {
+		here, there = there, here
+	}
+	if came := t.came(); came != here || got.Messages != there {
+		return 0, took, errCame(came+got.Messages, here+there)
+	}
+	return float64(t.came() + got.Messages), took, t.verify()
 }
 
 // A tally is what rounds of one case came to.

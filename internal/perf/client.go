@@ -229,11 +229,12 @@ func measured(f func() error) (t timed, err error) {
 	return t, err
 }
 
-// round makes one round with the server. f is this side's part.
-func (c *client) round(ctx context.Context, g *group, r round, f func() (made uint64, err error)) (t timed, err error) {
+// round makes one round with the server, and returns what that has seen to arrive. f is
+// this side's part.
+func (c *client) round(ctx context.Context, g *group, r round, f func() (made uint64, err error)) (t timed, got *result, err error) {
 	g.prepare(r)
 	if _, err := c.channel.ask(ctx, &message{Type: msgRound, Round: &r}, msgRunning); err != nil {
-		return t, err
+		return t, nil, err
 	}
 	var made uint64
 	t, err = measured(func() (err error) {
@@ -241,16 +242,18 @@ func (c *client) round(ctx context.Context, g *group, r round, f func() (made ui
 		return err
 	})
 	if err != nil {
-		return t, err
+		return t, nil, err
 	}
 	m, err := c.channel.ask(ctx, &message{Type: msgStop, Made: made}, msgResult)
 	if err != nil {
-		return t, err
+		return t, nil, err
 	}
-	if m.Result.Messages != made {
-		return t, fmt.Errorf("%d messages or connections were made, and %d came: %w", made, m.Result.Messages, errProtocol)
-	}
-	return t, nil
+	return t, m.Result, nil
+}
+
+// errCame says that the receiver has seen fewer or more messages than were sent.
+func errCame(came, sent uint64) error {
+	return fmt.Errorf("the data are damaged: %d messages came, and %d were sent", came, sent)
 }
 
 // bareConnections makes a round in which connections over bare TCP are made and closed,

@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // connections measures how many connections are made and closed in a second.
@@ -17,12 +18,15 @@ func (c *client) connections(ctx context.Context, s setup) (result Result, err e
 	for range c.Rounds {
 		var made uint64
 		r := c.limits()
-		took, err := c.round(ctx, g, r, func() (_ uint64, err error) {
+		took, got, err := c.round(ctx, g, r, func() (_ uint64, err error) {
 			made, err = c.connectAll(ctx, g, r)
 			return made, err
 		})
 		if err != nil {
 			return result, err
+		}
+		if got.Messages != made {
+			return result, fmt.Errorf("%d connections were made, and the server has accepted %d: %w", made, got.Messages, errProtocol)
 		}
 		ours.add(float64(made), took)
 		c.roundOver()

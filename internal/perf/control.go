@@ -67,7 +67,8 @@ type setup struct {
 	SignalEvery int  `json:"signal_every"`
 	Inline      bool `json:"inline,omitempty"`
 	Bidir       bool `json:"bidir,omitempty"`
-	Idle        bool `json:"idle,omitempty"` // the queue pairs are never used
+	Idle        bool `json:"idle,omitempty"`  // the queue pairs are never used
+	Rated       bool `json:"rated,omitempty"` // latency: messages go by a schedule, several at a time
 	NoCRC       bool `json:"no_crc,omitempty"`
 	Markers     bool `json:"markers,omitempty"`
 	MULPDU      int  `json:"mulpdu,omitempty"`
@@ -106,9 +107,9 @@ type round struct {
 
 // A result is what the server has to say of a round.
 type result struct {
-	Messages uint64 `json:"messages"`         // that have arrived, or the connections
+	Messages uint64 `json:"messages"`         // that the server has seen to arrive, or the connections
 	Octets   uint64 `json:"octets,omitempty"` // that have arrived over bare TCP
-	Sent     uint64 `json:"sent,omitempty"`   // bytes that the server has sent over bare TCP
+	Sent     uint64 `json:"sent,omitempty"`   // messages that the server has sent, or bytes over bare TCP
 }
 
 func (m *message) encode() ([]byte, error) { return json.Marshal(m) }
@@ -196,8 +197,14 @@ func (s *setup) check(memory uint64) error {
 	return nil
 }
 
-// stride is how far the parts of a region are apart that queue pairs have.
-func (s *setup) stride() int { return (s.Size + 63) &^ 63 }
+// sourceStride and sinkStride are how far the parts of a region are apart that queue
+// pairs have.
+func (s *setup) sourceStride() int { return round64(s.Size + variants*wordLen) }
+
+func (s *setup) sinkStride() int {
+	p := s.places()
+	return round64(s.Size + (p.count-1)*p.step)
+}
 
 // perRequest is about how many octets of queues a request takes.
 const perRequest = 1 << 10
@@ -207,7 +214,7 @@ func (s *setup) memory() uint64 {
 	if s.Idle {
 		return uint64(s.QPs) * 32 << 10
 	}
-	return uint64(s.QPs) * (2*uint64(s.stride()) + uint64(s.Depth+64)*perRequest)
+	return uint64(s.QPs) * (uint64(s.sourceStride()) + uint64(s.sinkStride()) + uint64(s.Depth+64)*perRequest)
 }
 
 func (s *setup) mpa() mpa.Config {

@@ -91,21 +91,21 @@ func TestPatternShowsWhatIsStaleOrMisplaced(t *testing.T) {
 	for _, n := range []int{1, 7, 8, 9, 1000} {
 		a := make([]byte, n)
 		fill(a, 5)
-		if err := compare(a, 5, 0); err != nil {
+		if err := compare(a, 5, 0, 0); err != nil {
 			t.Errorf("%d octets: %v", n, err)
 		}
 		if n >= 8 {
-			if err := compare(a, 6, 0); err == nil {
+			if err := compare(a, 6, 0, 0); err == nil {
 				t.Errorf("%d octets of another seed pass", n)
 			}
-			if err := compare(a[1:], 5, 0); err == nil && n > 8 {
+			if err := compare(a[1:], 5, 0, 0); err == nil && n > 8 {
 				t.Errorf("%d octets from one place on pass", n)
 			}
 		}
 		for i := range a {
 			a[i] ^= 1
 			var m *MismatchError
-			if err := compare(a, 5, 3); !errors.As(err, &m) || m.Offset != i || m.QP != 3 || m.Got^m.Want != 1 {
+			if err := compare(a, 5, 0, 3); !errors.As(err, &m) || m.Offset != i || m.QP != 3 || m.Got^m.Want != 1 {
 				t.Fatalf("octet %d of %d: %v", i, n, err)
 			}
 			a[i] ^= 1

@@ -84,8 +84,8 @@ func (t *transfer) spinAll(ctx context.Context) error {
 	return nil
 }
 
-// sent returns how many messages this side has sent, received how many the
-// other one says to have.
+// sent returns how many messages this side has sent, and came how many it has seen to
+// arrive here.
 func (t *transfer) sent() (n uint64) {
 	for _, f := range t.flows {
 		n += f.posted
@@ -93,19 +93,21 @@ func (t *transfer) sent() (n uint64) {
 	return n
 }
 
-func (t *transfer) received() (n uint64) {
+func (t *transfer) came() (n uint64) {
 	for _, f := range t.flows {
-		n += f.peerTotal
+		n += f.came
 	}
 	return n
 }
 
-func (t *transfer) totals() []uint64 {
-	totals := make([]uint64, len(t.flows))
+// verify checks all of the last messages that have come.
+func (t *transfer) verify() error {
 	for i, f := range t.flows {
-		totals[i] = f.peerTotal
+		if err := t.group.verify(i, f.place, f.came); err != nil {
+			return err
+		}
 	}
-	return totals
+	return nil
 }
 
 // together runs loops 0 to n-1 at a time, and returns when all have ended. The

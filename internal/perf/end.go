@@ -18,9 +18,11 @@ type end struct {
 	cq  *rnic.CQ
 	wcs []rnic.WC
 
-	sgl   []rnic.SGE     // what requests send, or where they read to
-	recvs []rnic.RecvWR  // all of them alike
-	note  [1]rnic.SendWR // Immediate Data
+	sources []rnic.SGE     // what messages of each content send
+	recvs   []rnic.RecvWR  // in the order of their places
+	taken   int            // which of them was taken last, and one more
+	owed    int            // how many were taken that are not posted anew
+	note    [1]rnic.SendWR // Immediate Data
 
 	window int // receives for data: how many messages may be under way to here
 }
@@ -30,14 +32,15 @@ type end struct {
 const (
 	noteData   = iota // with a Write: nothing but that
 	noteGo            // a round begins
-	noteCredit        // so many messages have been received, and as many receives posted
+	noteCredit        // so many messages were received and looked at, and as many receives posted
 	noteEnd           // all is sent: so many messages
 	noteAck           // noteEnd and all before it are here
+	noteMark          // so many messages were sent until here
 )
 
 // notes is how many receives are there for notes, beyond those for data. The
-// most that can be under way are a go, an end, an ack and four credits.
-const notes = 16
+// most that can be under way are a go, an end, an ack, four marks and eight credits.
+const notes = 24
 
 // batch and maxBatch are the fewest and the most completions for which there is
 // room at once; in between it is the depth.
@@ -57,20 +60,15 @@ func newEnd(g *group, i int) (*end, error) {
 	if g.receives() && g.peerActive {
 		e.window = 2 * g.Depth
 	}
-	var sink []rnic.SGE
-	if g.sink != nil {
-		sink = []rnic.SGE{g.sinkMR.SGE(i*g.stride(), g.Size)}
-	}
-	if g.source != nil {
-		e.sgl = []rnic.SGE{g.sourceMR.SGE(i*g.stride(), g.Size)}
-	}
-	if g.Op == OpRead && g.active {
-		e.sgl = sink
+	if g.delivers() && g.source != nil {
+		for v := range variants {
+			e.sources = append(e.sources, g.sourceMR.SGE(i*g.sourceStride()+v*wordLen, g.Size))
+		}
 	}
 	e.recvs = make([]rnic.RecvWR, e.window+notes)
 	if g.Op == OpSend && g.peerActive {
 		for j := range e.recvs {
-			e.recvs[j].SGL = sink
+			e.recvs[j].SGL = []rnic.SGE{g.sinkMR.SGE(i*g.sinkStride()+e.place(j), g.Size)}
 		}
 	}
 	sends := g.Depth + notes
@@ -89,30 +87,76 @@ func newEnd(g *group, i int) (*end, error) {
 	return e, e.qp.PostRecv(e.recvs...)
 }
 
-// request returns a request of the case.
+// place returns where the message is that a receive has taken.
+func (e *end) place(recv int) int { return recv % e.g.places.count * e.g.places.step }
+
+// take notes that the next receive was taken, and returns where its message is.
+func (e *end) take() (place int) {
+	place = e.place(e.taken)
+	e.taken = (e.taken + 1) % len(e.recvs)
+	e.owed++
+	return place
+}
+
+// repost posts the receives anew that were taken.
+func (e *end) repost() error {
+	from := e.taken - e.owed
+	e.owed = 0
+	if from < 0 {
+		if err := e.qp.PostRecv(e.recvs[len(e.recvs)+from:]...); err != nil {
+			return err
+		}
+		from = 0
+	}
+	return e.qp.PostRecv(e.recvs[from:e.taken]...)
+}
+
+// request returns a request of the case. aim makes it one of a message.
 func (e *end) request(flags rnic.Flags) rnic.SendWR {
 	g := e.g
-	wr := rnic.SendWR{Flags: flags, SGL: e.sgl}
+	wr := rnic.SendWR{Flags: flags, SGL: make([]rnic.SGE, 1)}
 	if g.Inline {
 		wr.Flags |= rnic.FlagInline
-		wr.SGL, wr.Inline = nil, g.part(g.source, e.i)
+		wr.SGL = nil
 	}
-	switch off := e.i * g.stride(); g.Op {
+	switch g.Op {
 	case OpSend:
 		wr.Op = rnic.OpSend
 	case OpWrite:
-		wr.Op, wr.Remote = rnic.OpWrite, g.peer.Sink.at(off)
+		wr.Op = rnic.OpWrite
 		if g.pingPong() { // nothing else tells that a Write has arrived
 			wr.Op = rnic.OpWriteImmediate
 		}
 	case OpWriteImm:
-		wr.Op, wr.Remote = rnic.OpWriteImmediate, g.peer.Sink.at(off)
+		wr.Op = rnic.OpWriteImmediate
 	case OpRead:
-		wr.Op, wr.Remote = rnic.OpRead, g.peer.Source.at(off)
+		wr.Op = rnic.OpRead
 	case OpAtomic:
-		wr.Op, wr.Remote, wr.SGL, wr.Atomic = rnic.OpFetchAdd, g.peer.Sink.at(off), nil, rnic.Atomic{Add: 1}
+		wr.Op, wr.Remote, wr.SGL, wr.Atomic = rnic.OpFetchAdd, g.peer.Sink.at(e.i*g.sinkStride()), nil, rnic.Atomic{Add: 1}
 	}
 	return wr
+}
+
+// aim makes a request that of message n.
+func (e *end) aim(wr *rnic.SendWR, n uint64) {
+	g := e.g
+	v := variant(n)
+	switch g.Op {
+	case OpAtomic:
+		return
+	case OpRead:
+		wr.Remote = g.peer.Source.at(e.i*g.sourceStride() + v*wordLen)
+		wr.SGL[0] = g.sinkMR.SGE(e.i*g.sinkStride()+g.places.of(n), g.Size)
+		return
+	case OpWrite, OpWriteImm:
+		wr.Remote = g.peer.Sink.at(e.i*g.sinkStride() + g.places.of(n))
+	default: // a Send goes where the receive says
+	}
+	if g.Inline {
+		wr.Inline = g.sourcePart(e.i)[v*wordLen:][:g.Size]
+	} else {
+		wr.SGL[0] = e.sources[v]
+	}
 }
 
 // tell sends a note. id asks for a completion, if it is not 0. The fence lets a

@@ -2,7 +2,6 @@ package perf
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -11,10 +10,13 @@ import (
 )
 
 // A group is what one side has of a case: queue pairs, with a part of two
-// regions for each. All data that a queue pair moves lie in one place, over and
-// over, so that they stay in the cache if they fit.
+// regions for each. What a queue pair sends begins a few words further on with each
+// message (variant), so that no message is like the one before; it stays in the cache
+// if it fits. places says where it arrives.
 type group struct {
 	setup
+	places     places
+	seed       uint64 // of this round
 	initiator  bool
 	active     bool // this side posts requests
 	peerActive bool // the other one does
@@ -42,7 +44,7 @@ func (s *setup) receives() bool {
 // newGroup makes what a side needs for a case. Close gives it up.
 func newGroup(dev *rnic.Device, s setup, initiator bool) (_ *group, err error) {
 	both := s.Bidir || s.pingPong()
-	g := &group{setup: s, initiator: initiator, active: initiator || both, peerActive: !initiator || both}
+	g := &group{setup: s, places: s.places(), initiator: initiator, active: initiator || both, peerActive: !initiator || both}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.close())
@@ -59,10 +61,10 @@ func newGroup(dev *rnic.Device, s setup, initiator bool) (_ *group, err error) {
 		return g, nil
 	}
 	if s.delivers() && g.active || s.Op == OpRead && g.peerActive {
-		g.source, g.sourceMR, err = g.memory(rnic.RemoteRead)
+		g.source, g.sourceMR, err = g.memory(g.sourceStride(), rnic.RemoteRead)
 	}
 	if err == nil && (s.Op != OpRead && g.peerActive || s.Op == OpRead && g.active) {
-		g.sink, g.sinkMR, err = g.memory(rnic.LocalWrite | rnic.RemoteWrite | rnic.RemoteAtomic)
+		g.sink, g.sinkMR, err = g.memory(g.sinkStride(), rnic.LocalWrite|rnic.RemoteWrite|rnic.RemoteAtomic)
 	}
 	if err != nil {
 		return nil, err
@@ -78,8 +80,8 @@ func newGroup(dev *rnic.Device, s setup, initiator bool) (_ *group, err error) {
 }
 
 // memory returns a region with a part for each queue pair.
-func (g *group) memory(access rnic.Access) ([]byte, *rnic.MR, error) {
-	n := g.stride() * g.QPs
+func (g *group) memory(stride int, access rnic.Access) ([]byte, *rnic.MR, error) {
+	n := stride * g.QPs
 	words := make([]uint64, n/8) // aligned for atomics
 	mem := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
 	mr, err := g.pd.Register(mem, access)
@@ -127,47 +129,62 @@ func (g *group) memories() *memories {
 }
 
 // prepare gets all ends ready for a round: what is sent has the pattern of this
-// round, and what is received is cleared.
+// round, and nothing of that is where it has to arrive.
 func (g *group) prepare(r round) {
+	g.seed = r.Seed
 	for i := range g.ends {
 		if g.source != nil {
-			fill(g.part(g.source, i), seedOf(r.Seed, g.initiator, i))
+			fill(g.sourcePart(i), seedOf(r.Seed, g.initiator, i))
 		}
 		switch {
 		case g.sink == nil:
 		case g.Op == OpAtomic:
 			atomic.StoreUint64(g.target(i), 0)
 		default:
-			clear(g.part(g.sink, i))
+			part, seed := g.sinkPart(i), seedOf(r.Seed, !g.initiator, i)
+			clear(part)
+			for n := range g.places.count {
+				part[n*g.places.step] = ^wordAt(seed, variant(uint64(n)))[0]
+			}
 		}
 	}
 }
 
-// verify checks after a round what the other side has sent, and how often.
-func (g *group) verify(r round, totals []uint64) error {
-	if g.sink == nil {
+// arrived reports whether message n of queue pair i is at some place: by its first word,
+// which says nothing of the others.
+func (g *group) arrived(i, place int, n uint64) bool {
+	return begins(g.at(i, place), seedOf(g.seed, !g.initiator, i), variant(n))
+}
+
+// verify checks all of the last message that has come to queue pair i, of which n have.
+func (g *group) verify(i, place int, n uint64) error {
+	if n == 0 || g.sink == nil || g.Op == OpAtomic {
 		return nil
 	}
-	for i := range g.ends {
-		if g.Op == OpAtomic {
-			if n := atomic.LoadUint64(g.target(i)); n != totals[i] {
-				return fmt.Errorf("the data are damaged: %d atomics of queue pair %d add up to %d", totals[i], i, n)
-			}
-			continue
-		}
-		if err := compare(g.part(g.sink, i), seedOf(r.Seed, !g.initiator, i), i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return compare(g.at(i, place), seedOf(g.seed, !g.initiator, i), variant(n-1), i)
 }
 
-// part returns the memory of queue pair i in a region.
-func (g *group) part(mem []byte, i int) []byte { return mem[i*g.stride():][:g.Size] }
+// added returns what the atomics of queue pair i add up to, each of which adds 1.
+func (g *group) added(i int) uint64 { return atomic.LoadUint64(g.target(i)) }
+
+// sourcePart returns the memory of queue pair i that is sent.
+func (g *group) sourcePart(i int) []byte {
+	n := g.sourceStride()
+	return g.source[i*n:][:n]
+}
+
+// sinkPart returns that in which messages arrive.
+func (g *group) sinkPart(i int) []byte {
+	n := g.sinkStride()
+	return g.sink[i*n:][:n]
+}
+
+// at returns a message's place.
+func (g *group) at(i, place int) []byte { return g.sinkPart(i)[place:][:g.Size] }
 
 // target returns the number that the atomics of queue pair i change.
 func (g *group) target(i int) *uint64 {
-	return (*uint64)(unsafe.Pointer(unsafe.SliceData(g.part(g.sink, i))))
+	return (*uint64)(unsafe.Pointer(unsafe.SliceData(g.sinkPart(i))))
 }
 
 // seedOf returns the seed of what one side sends on one queue pair.

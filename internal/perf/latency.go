@@ -17,6 +17,8 @@ type player struct {
 	*end
 	quiet, loud [1]rnic.SendWR
 	n           uint64 // messages that were sent
+	came        uint64 // messages that have arrived here
+	place       int    // of the last one
 	owes        bool   // a receive is to be posted
 	spin        *spinner
 }
@@ -30,7 +32,7 @@ func newPlayer(g *group) *player {
 // play takes the times of round trips: of a message there and the answer, or of
 // a Read or an atomic.
 func (p *player) play(ctx context.Context, r round, h *histogram) (count uint64, err error) {
-	p.n = 0
+	p.n, p.came = 0, 0
 	start := time.Now()
 	last, deadline := start, start.Add(r.Duration)
 	for r.Iterations == 0 || count < r.Iterations {
@@ -58,6 +60,8 @@ func (p *player) play(ctx context.Context, r round, h *histogram) (count uint64,
 // trip makes one round trip.
 func (p *player) trip(ctx context.Context) error {
 	if !p.g.pingPong() {
+		p.aim(&p.loud[0], p.n)
+		p.n++
 		if err := p.qp.PostSend(p.loud[:]...); err != nil {
 			return err
 		}
@@ -71,7 +75,7 @@ func (p *player) trip(ctx context.Context) error {
 					return p.why(&wcs[i])
 				}
 				if wcs[i].Op != rnic.OpImmediate { // of the round before
-					return nil
+					return p.fetched()
 				}
 			}
 		}
@@ -87,11 +91,31 @@ func (p *player) trip(ctx context.Context) error {
 }
 
 func (p *player) send() error {
-	p.n++
-	if p.n%signalPing == 0 {
-		return p.qp.PostSend(p.loud[:]...)
+	wrs := p.quiet[:]
+	if (p.n+1)%signalPing == 0 {
+		wrs = p.loud[:]
 	}
-	return p.qp.PostSend(p.quiet[:]...)
+	p.aim(&wrs[0], p.n)
+	p.n++
+	return p.qp.PostSend(wrs...)
+}
+
+// arrive counts the next message, if it is where it has to arrive.
+func (p *player) arrive(place int) error {
+	p.place = place
+	if !p.g.arrived(p.i, place, p.came) {
+		return &MissingError{QP: p.i, Message: p.came, Came: p.came, Of: p.came + 1}
+	}
+	p.came++
+	return nil
+}
+
+// fetched counts a message that this side has fetched; atomics fetch none.
+func (p *player) fetched() error {
+	if p.g.Op == OpAtomic {
+		return nil
+	}
+	return p.arrive(p.g.places.of(p.came))
 }
 
 // next returns the next message of the other side. Its receive is posted anew when
@@ -124,7 +148,7 @@ func (p *player) next(ctx context.Context) (kind byte, n uint64, err error) {
 		}
 		if there && kind == noteData {
 			p.owes = true
-			return kind, n, nil
+			return kind, n, p.arrive(0)
 		}
 		if there {
 			return kind, n, p.repost()
@@ -141,7 +165,10 @@ func (p *player) repost() error {
 // answer sends each message back until the other side says that it was the
 // last.
 func (p *player) answer(ctx context.Context) error {
-	p.n = 0
+	p.n, p.came = 0, 0
+	if p.g.Rated {
+		return p.answerAll(ctx)
+	}
 	for {
 		kind, n, err := p.next(ctx)
 		switch {

@@ -71,6 +71,10 @@ type Options struct {
 	Sizes []int // octets of a message
 	QPs   []int // queue pairs at once, or that are being connected; several only to see how they scale
 	Depth int   // requests under way on each queue pair
+	// Rate is how many messages a second are sent, of latency: each at its time, whatever
+	// became of those before, and up to Depth at once. 0: each when the one before is
+	// answered.
+	Rate float64
 
 	// Duration or Iterations bound the timed part of a round; Iterations counts
 	// the messages of each queue pair, or the connections.
@@ -135,7 +139,15 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--test %s works on one queue pair at a time: leave --qps out", o.Test)
 	case o.Bidir && (o.Test == TestLatency || o.Test == TestConnect):
 		return fmt.Errorf("--bidir is for --test bw, rate and scale: leave it out with --test %s", o.Test)
-	case o.Depth != 1 && (o.Test == TestLatency || o.Test == TestConnect):
+	case !(o.Rate >= 0 && o.Rate <= MaxRate):
+		return fmt.Errorf("--rate %v: say up to %.0f messages a second", o.Rate, float64(MaxRate))
+	case o.Rate > 0 && o.Test != TestLatency:
+		return fmt.Errorf("--rate is for --test lat: leave it out with --test %s", o.Test)
+	case o.Rate > 0 && o.Baseline:
+		return fmt.Errorf("--rate has nothing of TCP beside it: leave --baseline out")
+	case o.Rate > 0 && o.Iterations == 0 && o.Rate*o.Duration.Seconds() < 1:
+		return fmt.Errorf("--rate %v: not one message is due in %v: say a longer --duration, or --iters", o.Rate, o.Duration)
+	case o.Depth != 1 && (o.Test == TestLatency && o.Rate == 0 || o.Test == TestConnect):
 		return fmt.Errorf("--test %s has one message under way at a time: leave --depth out", o.Test)
 	case o.SignalEvery != 1 && (o.Test == TestLatency || o.Test == TestConnect):
 		return fmt.Errorf("--test %s has one message under way at a time: leave --signal-every out", o.Test)
@@ -198,6 +210,9 @@ func (o *Options) fill() {
 	switch o.Test {
 	case TestLatency:
 		size, depth = 64, 1
+		if o.Rate > 0 {
+			depth = 64
+		}
 	case TestRate:
 		size, depth = 64, 256
 	case TestScale:
@@ -255,6 +270,6 @@ func (o *Options) setup(size, qps int) setup {
 	return setup{
 		Op: o.Op, Test: o.Test, Poll: o.Poll, Size: size, QPs: qps, Depth: o.Depth, SignalEvery: o.SignalEvery,
 		Inline: o.Inline && size <= rnic.MaxInline && o.Op != OpRead && o.Op != OpAtomic,
-		Bidir:  o.Bidir, Idle: o.Test == TestIdle, NoCRC: o.NoCRC, Markers: o.Markers, MULPDU: o.MULPDU,
+		Bidir:  o.Bidir, Idle: o.Test == TestIdle, Rated: o.Rate > 0, NoCRC: o.NoCRC, Markers: o.Markers, MULPDU: o.MULPDU,
 	}
 }

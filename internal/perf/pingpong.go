@@ -30,7 +30,7 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 	}
 	p := newPlayer(g)
 	warm := c.warmup()
-	if _, err := c.play(ctx, p, warm, newHistogram()); err != nil {
+	if _, err := c.play(ctx, p, warm, newHistogram(), newHistogram()); err != nil {
 		return result, err
 	}
 	if c.Baseline {
@@ -40,9 +40,10 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 	}
 	c.begin()
 	ours, bare := newTrips(s), newTrips(s)
+	service := newHistogram()
 	for range c.Rounds {
 		h := newHistogram()
-		took, err := c.play(ctx, p, c.limits(), h)
+		took, err := c.play(ctx, p, c.limits(), h, service)
 		if err != nil {
 			return result, err
 		}
@@ -59,6 +60,9 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 		c.roundOver()
 	}
 	result = ours.result(s)
+	if c.Rate > 0 {
+		result.Service = service.percentiles(1)
+	}
 	if c.Baseline {
 		result.compare(baselineOf(kindPingPong, bare.result(s)))
 	}
@@ -66,16 +70,27 @@ func (c *client) latency(ctx context.Context, s setup) (result Result, err error
 }
 
 // play makes a round of ping-pong and checks what has arrived.
-func (c *client) play(ctx context.Context, p *player, r round, h *histogram) (took timed, err error) {
+func (c *client) play(ctx context.Context, p *player, r round, h, service *histogram) (took timed, err error) {
 	var made uint64
-	took, err = c.round(ctx, p.g, r, func() (uint64, error) {
-		made, err = p.play(ctx, r, h)
+	took, got, err := c.round(ctx, p.g, r, func() (_ uint64, err error) {
+		if c.Rate > 0 {
+			made, err = p.playRated(ctx, r, c.Rate, h, service)
+		} else {
+			made, err = p.play(ctx, r, h)
+		}
 		return made, err
 	})
 	if err != nil {
 		return took, err
 	}
-	return took, p.g.verify(r, nil)
+	came := got.Messages
+	if p.g.Op == OpRead {
+		came = p.came
+	}
+	if came != made {
+		return took, errCame(came, made)
+	}
+	return took, p.g.verify(0, p.place, p.came)
 }
 
 // pingPongSetup returns a connection over bare TCP for what is compared with a case.
@@ -126,7 +141,7 @@ type trips struct {
 
 func newTrips(s setup) *trips {
 	t := &trips{all: newHistogram(), parts: 1}
-	if s.pingPong() {
+	if s.pingPong() && !s.Rated {
 		t.parts = 2
 	}
 	return t

@@ -138,7 +138,7 @@ func testTitle(r *Report) string {
 
 func latencyLabel(r *Report) string {
 	for _, n := range r.Notes {
-		if strings.Contains(n, "half") {
+		if strings.Contains(n, "half round trip") {
 			return "µs, half round trip"
 		}
 	}

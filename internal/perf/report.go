@@ -25,6 +25,7 @@ type Report struct {
 	Markers bool     `json:"markers"`
 	Inline  bool     `json:"inline"`
 	Depth   int      `json:"depth"`
+	Rate    float64  `json:"rate,omitempty"` // messages a second that were to be sent
 	QPs     []int    `json:"qps"`
 	Bidir   bool     `json:"bidir"`
 	MULPDU  int      `json:"mulpdu,omitempty"` // octets
@@ -49,6 +50,7 @@ type Result struct {
 	MessagesPerSecond    float64      `json:"messages_per_second,omitempty"`
 	Latency              *Percentiles `json:"latency_ns,omitempty"`    // half a round trip, or a whole one: see Notes
 	RoundTrip            *Percentiles `json:"round_trip_ns,omitempty"` // a whole one
+	Service              *Percentiles `json:"service_ns,omitempty"`    // with a rate: from when a message was really sent
 	ConnectionsPerSecond float64      `json:"connections_per_second,omitempty"`
 	BytesPerQP           float64      `json:"bytes_per_qp_side,omitempty"`
 	GoroutinesPerQP      *float64     `json:"goroutines_per_qp_side,omitempty"`
@@ -112,7 +114,7 @@ func (b *BaselineResult) compare(r *Result) {
 func newReport(o *Options) *Report {
 	r := &Report{
 		Date: time.Now().UTC().Format(time.RFC3339),
-		Op:   o.Op, Test: o.Test, Poll: o.Poll, CRC: !o.NoCRC, Markers: o.Markers, Inline: o.Inline, Depth: o.Depth, QPs: o.QPs,
+		Op:   o.Op, Test: o.Test, Poll: o.Poll, CRC: !o.NoCRC, Markers: o.Markers, Inline: o.Inline, Depth: o.Depth, Rate: o.Rate, QPs: o.QPs,
 		Bidir: o.Bidir, Rounds: o.Rounds, Results: []Result{},
 	}
 	if o.Test == TestConnect || o.Test == TestIdle {
@@ -147,10 +149,17 @@ func (o *Options) notes() []string {
 	note := func(s string) { notes = append(notes, s) }
 	s := o.setup(o.Sizes[0], o.QPs[0])
 	if o.Test == TestLatency {
-		if s.pingPong() {
+		switch {
+		case o.Rate > 0:
+			note(fmt.Sprintf("open loop: %v messages a second, each sent at its time whatever became of those before, up to %d under way", o.Rate, o.Depth))
+			note("latency is from the intended start of a message until its answer is here, with all that it had to wait: the whole round trip")
+		case s.pingPong():
 			note("latency is half round trip")
-		} else {
+		default:
 			note("latency is the whole round trip")
+		}
+		if o.Rate == 0 {
+			note("closed loop: a message is sent when the one before is answered, so that a stall counts as one slow message, however many would have met it; --rate counts them all")
 		}
 		if o.Op == OpWrite {
 			note("each Write has Immediate Data: nothing else tells that it has arrived")

@@ -247,7 +247,7 @@ func (s *session) round(ctx context.Context, r *round) error {
 			if err := wait(); err != nil {
 				return nil, err
 			}
-			return s.verified(*r)
+			return s.verified()
 		},
 		done: func() { _ = wait() }, // the session has an error of its own
 	}
@@ -271,12 +271,12 @@ func (s *session) background(f func() error) (wait func() error) {
 	}
 }
 
-// verified checks what has arrived.
-func (s *session) verified(r round) (*result, error) {
+// verified checks what has arrived, and counts it.
+func (s *session) verified() (*result, error) {
 	if s.player != nil {
-		return &result{Messages: s.player.n}, s.group.verify(r, nil)
+		return &result{Messages: s.player.came}, s.group.verify(0, s.player.place, s.player.came)
 	}
-	return &result{Messages: s.transfer.received()}, s.group.verify(r, s.transfer.totals())
+	return &result{Messages: s.transfer.came(), Sent: s.transfer.sent()}, s.transfer.verify()
 }
 
 // raw makes the connections of a baseline, or begins a round in which some are made

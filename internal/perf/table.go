@@ -102,6 +102,11 @@ func (t *Table) columns(r *Result) []column {
 		for _, p := range r.Latency.named() {
 			add(p.name, micros(p.value))
 		}
+		if r.Service != nil {
+			add("sent p50", micros(r.Service.P50))
+			add("sent p99", micros(r.Service.P99))
+			add("messages/s", fmt.Sprintf("%.0f", r.MessagesPerSecond))
+		}
 		if base.Latency != nil {
 			add("TCP p50", micros(base.Latency.P50))
 			add("TCP p99", micros(base.Latency.P99))
