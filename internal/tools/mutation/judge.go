@@ -19,9 +19,9 @@ func (v *verdict) killed() bool { return v.killer != "" }
 
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
 
-// judge runs the tests that reach a mutant until one fails. They may take ten times as
-// long as without it, and grace: other programs slow tests down too, and a
-// limit that is too short would count them as failed.
+// judge runs the tests that reach a mutant until some fail. They may take ten times as
+// long as without it, and grace: other programs slow tests down too, and a limit that is
+// too short would count them as failed.
 func judge(ctx context.Context, m *mutant, tests []*test, grace time.Duration) (*verdict, error) {
 	v := &verdict{mutant: m}
 	var reaching []*test
@@ -32,16 +32,18 @@ func judge(ctx context.Context, m *mutant, tests []*test, grace time.Duration) (
 	}
 	v.reached = len(reaching)
 	for _, batch := range batches(reaching) {
-		var took time.Duration
+		limit := grace
 		for _, t := range batch {
-			took += t.took
+			limit += 10 * t.took
 		}
-		out, err := batch[0].bin.run(ctx, batch, m.n, "", grace+10*took)
-		if err == nil {
-			continue
-		}
-		if !isVerdict(err) {
+		out, failure, err := fails(batch, func(batch []*test, mutant int) (string, error) {
+			return batch[0].bin.run(ctx, batch, mutant, "", limit)
+		}, m.n)
+		if err != nil {
 			return nil, err
+		}
+		if failure == nil {
+			continue
 		}
 		v.killer = batch[0].name
 		if len(batch) > 1 {
@@ -50,10 +52,41 @@ func judge(ctx context.Context, m *mutant, tests []*test, grace time.Duration) (
 		if f := failed.FindStringSubmatch(out); f != nil {
 			v.killer = f[1]
 		}
-		v.hangs = errors.Is(err, errHangs)
+		v.hangs = errors.Is(failure, errHangs)
 		return v, nil
 	}
 	return v, nil
+}
+
+// A runner runs tests with a mutant, or without one if that is 0.
+type runner func(tests []*test, mutant int) (out string, err error)
+
+// fails reports why tests fail with a mutant, and what they print. It takes their word
+// only if they fail twice, and pass without the mutant in between: a test may fail now
+// and then, or run out of time while other programs keep the machine busy.
+func fails(tests []*test, run runner, mutant int) (out string, failure, err error) {
+	for range 3 {
+		var was [3]error
+		for i, n := range [...]int{mutant, 0, mutant} {
+			var said string
+			if said, was[i] = run(tests, n); was[i] != nil && !isVerdict(was[i]) {
+				return "", nil, was[i]
+			}
+			if i == 0 {
+				out = said
+			}
+			if (was[i] == nil) != (n == 0) {
+				break
+			}
+			if i == len(was)-1 {
+				return out, was[0], nil
+			}
+		}
+		if was[0] == nil {
+			return "", nil, nil
+		}
+	}
+	return "", nil, nil
 }
 
 // batches divides tests into runs of one binary. The first ones are short: most

@@ -23,21 +23,31 @@ func TestEachOperatorHasItsMutants(t *testing.T) {
 		{"func f(e error) (int, error) { return 3, e }", "return 3, e → return 0, e; return 3, e → return 3, nil"},
 		{"func f() (bool, *int) { return true, new(int) }", "return true, new(int) → return true, nil; true → false"},
 		{"type s struct{ a int }\nfunc f(x s) s { return x }", "return x → return *new(s)"},
-		{"func f() { for { if g() { return }; continue } }\nfunc g() bool { return g() }",
-			"g() → !(g()); remove: return; remove: continue; return g() → return !(g())"},
+		{
+			"func f() { for { if g() { return }; continue } }\nfunc g() bool { return g() }",
+			"g() → !(g()); remove: return; remove: continue; return g() → return !(g())",
+		},
 		{"func f(c chan int) { defer close(c); c <- 1; go f(c) }", "remove: defer close(c); remove: c <- 1; remove: go f(c)"},
 		{"var on = true", "true → false"},
 		{"const k = 1 < 2", ""},
 		{"func f() (_ int, err error) { return g() }\nfunc g() (a int, err error) { return }", ""},
 		{"import \"sync\"\nfunc f(mu *sync.Mutex) { mu.Lock(); defer mu.Unlock() }", ""},
-		{"func f(n int) []int { return make([]int, n+1, n*2) }",
-			"return make([]int, n+1, n*2) → return nil; n+1 → n - 1"},
-		{"func f() (bad bool) { defer func() { bad = recover() != nil }(); return bad }",
-			"remove: defer func() { bad = recover() != nil }(); remove: bad = recover() != nil; return bad → return !(bad)"},
-		{"func f(a []int) { a[0]++; a[0]++ }",
-			"remove: a[0]++; a[0]++ → a[0]--; remove: a[0]++ #2; a[0]++ → a[0]-- #2"},
-		{"func f[T any](a []T) int { if len(a) > 0 { return len(a) }; return 0 }",
-			"len(a) > 0 → len(a) >= 0; len(a) > 0 → len(a) <= 0; return len(a) → return 0; return 0 → return 1"},
+		{
+			"func f(n int) []int { return make([]int, n+1, n*2) }",
+			"return make([]int, n+1, n*2) → return nil; n+1 → n - 1",
+		},
+		{
+			"func f() (bad bool) { defer func() { bad = recover() != nil }(); return bad }",
+			"remove: defer func() { bad = recover() != nil }(); remove: bad = recover() != nil; return bad → return !(bad)",
+		},
+		{
+			"func f(a []int) { a[0]++; a[0]++ }",
+			"remove: a[0]++; a[0]++ → a[0]--; remove: a[0]++ #2; a[0]++ → a[0]-- #2",
+		},
+		{
+			"func f[T any](a []T) int { if len(a) > 0 { return len(a) }; return 0 }",
+			"len(a) > 0 → len(a) >= 0; len(a) > 0 → len(a) <= 0; return len(a) → return 0; return 0 → return 1",
+		},
 		{"func f(a uint8) uint8 { return a / 2 * 0 }", "return a / 2 * 0 → return 0; a / 2 → a * 2"},
 	}
 	for _, test := range tests {

@@ -162,7 +162,7 @@ func readReached(path string) (map[int]bool, error) {
 		return nil, err
 	}
 	out := map[int]bool{}
-	for _, f := range strings.Fields(string(b)) {
+	for f := range strings.FieldsSeq(string(b)) {
 		n, err := strconv.Atoi(f)
 		if err != nil {
 			return nil, fmt.Errorf("what the tests reach: %w", err)
