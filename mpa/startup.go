@@ -288,9 +288,8 @@ func (s *startup) receive(role Role) (Frame, error) {
 // lastLook reads what has come when the time is up. Where many connections come at
 // once, nobody may have had the time to read a Request that is there.
 func (s *startup) lastLook(p []byte) int {
-	_ = s.conn.SetReadDeadline(time.Time{})
-	defer func() { _ = s.conn.SetReadDeadline(longAgo) }() // a closed stream fails soon enough
-	n, _ := sockio.TryRead(s.conn, p)                      // the next Read tells
+	_ = s.conn.SetReadDeadline(time.Time{}) // in start-up no other Read follows
+	n, _ := sockio.TryRead(s.conn, p)       // the time is up, whatever the error
 	return n
 }
 
