@@ -16,6 +16,7 @@ func TestErrorsSayWhatAndWhy(t *testing.T) {
 		{lost(io.EOF), "mpa: connection lost: EOF (RFC 5044 §8)"},
 		{startupError("RFC 5044 §7.1.1", "PD_Length is %d", 513), "mpa: invalid MPA start-up frame: PD_Length is 513 (RFC 5044 §7.1.1)"},
 		{&Error{Code: 99}, "mpa: MPA error code 99"},
+		{&Error{Code: CodeNoMatchingRTR + 1}, "mpa: MPA error code 8"},
 		{&ConfigError{"IRD 20000"}, "mpa: configuration: IRD 20000"},
 		{&RejectedError{}, "mpa: the Responder rejected the connection"},
 		{

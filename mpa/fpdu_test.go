@@ -252,6 +252,8 @@ func TestMULPDU(t *testing.T) {
 		{536, 530, 522},
 		{1448, 1442, 1430},
 		{1460, 1454, 1442},
+		{1024, 1018, 1010}, // two markers, and not one octet of a third interval
+		{1535, 1526, 1514},
 		{8960, 8954, 8882},
 		{1449, 1442, 1430},
 		{100, 128, 128},       // never below 128

@@ -33,6 +33,9 @@ func held(t *testing.T, polls bool, f func(c *Conn, k *keeper, peer *simnet.Conn
 		if k.now != 0 || k.most > MaxBuffers {
 			t.Errorf("%d octets are kept in the end, at most %d; want none, and %d at most", k.now, k.most, MaxBuffers)
 		}
+		if !res.Stalled().IsZero() {
+			t.Errorf("what is freed stalls since %v", res.Stalled())
+		}
 		if in := res.in.buf; in != nil || res.out.arena != nil || res.out.kept != nil {
 			t.Error("a buffer is left")
 		}
@@ -254,6 +257,90 @@ func TestStallLastsUntilThePeerGoesOn(t *testing.T) {
 		fill()
 		if s := c.Stalled(); !s.Equal(time.Now()) {
 			t.Errorf("it stalls since %v; want %v", s, time.Now())
+		}
+	})
+}
+
+// A step is as long as it was said, and not one octet longer.
+func TestStallEndsWithAWholeStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &holding{tell: func(int) {}}
+		begun := time.Now().UnixNano()
+		h.stalls(100, 10)
+		time.Sleep(time.Second)
+		if h.stalls(109, 10); h.since.Load() != begun {
+			t.Error("less than a step has ended the stall")
+		}
+		if h.stalls(110, 10); h.since.Load() != time.Now().UnixNano() {
+			t.Error("a step has not ended the stall")
+		}
+	})
+}
+
+// Of two directions that stall, the one counts that has done so for longer.
+func TestStalledTellsTheLongestStall(t *testing.T) {
+	for _, tt := range []struct{ in, out, want int64 }{{5, 3, 3}, {3, 5, 3}, {0, 4, 4}, {4, 0, 4}} {
+		c := new(Conn)
+		c.in.since.Store(tt.in)
+		c.out.since.Store(tt.out)
+		if got := c.Stalled(); !got.Equal(time.Unix(0, tt.want)) {
+			t.Errorf("since %d and %d: %v", tt.in, tt.out, got)
+		}
+	}
+}
+
+// What is discarded stalls nobody.
+func TestDiscardEndsAStall(t *testing.T) {
+	held(t, true, func(c *Conn, k *keeper, peer *simnet.Conn) {
+		fpdu, _ := (&Framer{}).AppendFPDU(nil, make([]byte, 50_000))
+		if _, err := peer.Write(fpdu[:10_000]); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, _ = c.TryReceive(func([]byte, uint64) {})
+		}
+		if c.Stalled().IsZero() {
+			t.Fatal("it does not stall")
+		}
+		done := make(chan error)
+		go func() { done <- c.Discard() }()
+		synctest.Wait()
+		if !c.Stalled().IsZero() || k.now != 0 {
+			t.Errorf("it stalls since %v, and keeps %d octets", c.Stalled(), k.now)
+		}
+		_ = peer.CloseWrite()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What was passed on is not held up by what is held back behind it, until somebody
+// waits for that.
+func TestBufferIsKeptOnlyForAWait(t *testing.T) {
+	held(t, true, func(c *Conn, k *keeper, peer *simnet.Conn) {
+		open := true
+		c.SetGate(func([]byte) bool { return open })
+		place := func([]byte, uint64) { open = false }
+		f := &Framer{}
+		if _, err := peer.Write(fpdus(f, []byte("one"), []byte("two"))); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if some, err := c.TryReceive(place); !some || err != nil || k.now != 0 {
+			t.Errorf("%v, %v, %d octets are kept", some, err, k.now)
+		}
+		if err := c.Await(); !errors.Is(err, ErrHeld) || k.now != intakeSize || c.Stalled().IsZero() {
+			t.Errorf("%v, %d octets are kept since %v", err, k.now, c.Stalled())
+		}
+	})
+	held(t, true, func(c *Conn, k *keeper, peer *simnet.Conn) {
+		if _, err := peer.Write(fpdus(&Framer{}, []byte("one"))[:3]); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if some, err := c.TryReceive(func([]byte, uint64) {}); some || err != nil || k.now != 0 {
+			t.Errorf("%v, %v, %d octets are kept", some, err, k.now)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -232,5 +233,30 @@ func TestPayloadThatIsLostBeforeItIsCopiedEndsSending(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Memory that is lost when it is to be copied takes no arena, nor one that others are in.
+func TestLostMemoryIsNotKept(t *testing.T) {
+	bad, lose := losable(t, 4096)
+	lose()
+	for _, good := range []int{0, 10} {
+		b := &batch{}
+		b.own(5)
+		if good > 0 {
+			b.refer(make([]byte, good))
+		}
+		b.refer(bad)
+		b.keep()
+		var lost *MemoryError
+		if !errors.As(b.lost, &lost) || lost.Position != uint64(5+good) {
+			t.Errorf("lost: %v; want at %d", b.lost, 5+good)
+		}
+		if want := min(good, 1); len(b.kept) != want || b.octets != 5+good {
+			t.Errorf("%d arenas are kept for %d octets; %d octets are left", len(b.kept), good, b.octets)
+		}
+		if want := "mpa: payload was lost before it was sent: "; !strings.HasPrefix(b.lost.Error(), want) || !strings.Contains(b.lost.Error(), lost.Err.Error()) {
+			t.Errorf("%q; want %q and the cause", b.lost, want)
+		}
 	}
 }

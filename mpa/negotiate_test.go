@@ -317,7 +317,16 @@ func TestCRCPolicyNames(t *testing.T) {
 			t.Errorf("%v came back as %v, %v", p, got, err)
 		}
 	}
-	if p, err := ParseCRCPolicy("maybe"); err == nil {
+	for p, want := range map[CRCPolicy]string{CRCPrefer: "prefer", CRCRequire: "require", CRCOff: "off"} {
+		if p.String() != want {
+			t.Errorf("%q; want %q", p, want)
+		}
+	}
+	cfg := Config{RTR: RTRAll | 0x40}
+	if err := cfg.Check(); err == nil || !strings.Contains(err.Error(), "unknown RTR kinds 0x40") {
+		t.Errorf("unknown RTR: %v", err)
+	}
+	if p, err := ParseCRCPolicy("maybe"); err == nil || p != 0 {
 		t.Errorf("maybe is %v", p)
 	}
 	if s := CRCPolicy(9).String(); s != "CRC policy 9" {

@@ -345,6 +345,9 @@ func TestRecorderSeesAnFPDUWhenItIsFlushed(t *testing.T) {
 		p.hears(100)
 		_, _ = c.Flush(false)
 		r.holds(t, "all out", &r.sent, r.sends, request, one, two, three)
+		if slices.ContainsFunc(c.out.fpdus[:cap(c.out.fpdus)], func(p []byte) bool { return p != nil }) {
+			t.Error("FPDUs are kept that were recorded")
+		}
 		_ = p.conn.Abort()
 		synctest.Wait()
 		post(t, c, string(u))
