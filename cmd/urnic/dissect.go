@@ -66,7 +66,10 @@ Output
   "undecoded_bytes":                 octets that were lost or could not be decoded
   "violations":[{"rule","clause","from","packet","time","detail"}],
   "unlisted_violations":             how many more there are than listed
-  "notes":[...]                      what was lost, rejected or not decoded
+  "notes":[...]                      what was lost, rejected, ignored or not decoded
+  "ignored_segments":{"rst","syn","fin","checksum","ack","data"},   TCP segments left out, as a
+                                     TCP ignores them
+  "differing_bytes":                 octets that were sent again and read differently
   "ulp":                             "RPC-over-RDMA" or ""
   "ulp_summary":{                    empty without RPC-over-RDMA
     "calls","replies","unanswered","rdma_errors","bad_headers",
@@ -93,6 +96,7 @@ Output
   "undecoded_packets":[{"reason","packets"}]   that may hold TCP
   "not_followed":                    TCP connections that were given up too early
   "mid_stream":                      TCP connections whose start is missing, and may be iWARP
+  "ignored_segments":{...}           of all TCP connections
   "remarks":[...]                    the same for people, as on standard error
 }]}
 

@@ -6,7 +6,7 @@ package capture
 // seen before them.
 func (c *conn) waits(from Side, s *segment) bool {
 	peer := &c.dirs[1-from]
-	if !s.ok || s.syn || !peer.started || peer.closed {
+	if !s.ok || s.syn || !peer.started || peer.closed || peer.reset {
 		return false
 	}
 	ahead := peer.after(s.ack)
@@ -78,9 +78,16 @@ func (c *conn) isHeld(side Side) bool {
 	return false
 }
 
-// skip counts octets as lost: up to the next that is there, but not beyond end.
+// skip counts octets as lost: up to the next that is there, but not beyond end. Octets
+// whose checksum was wrong are better than none.
 func (a *Assembler) skip(c *conn, side Side, at At, end uint32) {
 	d := &c.dirs[side]
+	for i := range d.suspects {
+		if h := &d.suspects[i]; d.after(h.seq) <= 0 && d.after(h.end()) > 0 {
+			a.useSuspect(c, side, i)
+			return
+		}
+	}
 	if d.fin && int32(d.finSeq-end) < 0 {
 		end = d.finSeq
 	}
@@ -93,6 +100,7 @@ func (a *Assembler) skip(c *conn, side Side, at At, end uint32) {
 		}
 		d.any = true
 		d.next = end
+		d.sent = nil
 	}
 	a.advance(c, side, at)
 }
@@ -107,7 +115,7 @@ func (a *Assembler) process(c *conn, from Side, at At, s *segment) {
 			d.start(seq)
 			c.FromStart[from] = true
 		}
-		d.syn, d.isn = true, s.seq
+		d.syn, d.isn, d.shift = true, s.seq, s.scale
 	}
 	if !d.started {
 		if s.size() == 0 {
@@ -124,44 +132,73 @@ func (a *Assembler) process(c *conn, from Side, at At, s *segment) {
 	if off := d.after(seq); off > maxJump || off < -maxJump {
 		return
 	}
+	if s.ok {
+		a.acknowledge(c, 1-from, at, s)
+	}
 	if s.rst {
-		for side := range c.dirs {
-			a.flush(c, Side(side), at)
-		}
-		if !d.closed {
-			d.closed = true
-			if !c.ignored {
-				c.consumer.Close(from, at, true)
-			}
-		}
+		a.reset(c, from, at)
 		return
 	}
 	if s.fin && !d.fin {
-		d.fin, d.finSeq = true, seq+s.size()
+		if end := seq + s.size(); d.after(end) < 0 && d.any {
+			a.remark(c, from, at, Drop{Kind: DropFIN, Off: d.after(end)})
+		} else {
+			d.fin, d.finSeq = true, end
+		}
 	}
 	a.data(c, from, at, seq, s.data)
 	if s.missing > 0 && d.after(seq+uint32(len(s.data))) == 0 {
 		a.skip(c, from, at, seq+s.size()) // the capture kept only the packet's beginning
 	}
 	a.advance(c, from, at)
+	if c.dirs[0].closed && c.dirs[1].closed {
+		a.finished(c)
+	}
+}
+
+// reset ends a connection by a side's RST. What is still under way counts.
+func (a *Assembler) reset(c *conn, from Side, at At) {
+	d := &c.dirs[from]
+	for side := range c.dirs {
+		a.flush(c, Side(side), at)
+	}
+	if !d.closed && !d.reset && !c.ignored {
+		c.consumer.Close(from, at, true)
+	}
+	d.reset = true
+	a.finished(c)
 }
 
 // data delivers octets if they are next, or keeps them.
 func (a *Assembler) data(c *conn, from Side, at At, seq uint32, b []byte) {
 	d := &c.dirs[from]
-	if d.closed || len(b) == 0 {
+	if len(b) == 0 {
 		return
 	}
 	off := d.after(seq)
+	if d.closed {
+		// The FIN takes a number of its own.
+		if n := off + len(b) + 1; n > 0 && n <= maxJump {
+			a.remark(c, from, at, Drop{Kind: DropData, Off: off + 1, Bytes: min(n, len(b))})
+		}
+		return
+	}
+	if end := seq + uint32(len(b)); d.fin && int32(end-d.finSeq) > 0 && d.after(d.finSeq) > 0 {
+		// A side that goes on has not closed its stream.
+		a.remark(c, from, at, Drop{Kind: DropFIN, Off: d.after(d.finSeq)})
+		d.fin = false
+	}
 	if off > 0 {
-		a.ahead += d.insert(seq, b)
+		a.ahead += d.insert(piece{seq: seq, data: b, at: at})
 		for d.held > a.maxAhead || len(d.pending) > maxPieces || a.ahead > a.maxAheadTotal && len(d.pending) > 0 {
 			a.skip(c, from, at, d.pending[0].seq)
 		}
 		return
 	}
-	if -off < len(b) {
-		a.deliver(c, from, at, b[-off:])
+	known := min(-off, len(b))
+	a.compare(c, from, at, seq, b[:known])
+	if known < len(b) {
+		a.deliver(c, from, at, b[known:])
 	}
 }
 
@@ -169,25 +206,35 @@ func (a *Assembler) deliver(c *conn, from Side, at At, b []byte) {
 	d := &c.dirs[from]
 	d.next += uint32(len(b))
 	d.any = true
-	if !c.ignored {
-		c.consumer.Data(from, at, b)
+	if c.ignored {
+		return
 	}
+	d.keep(b)
+	a.tellNewcomer(c)
+	c.consumer.Data(from, at, b)
 }
 
 // advance delivers what has become next, and the FIN if that is.
 func (a *Assembler) advance(c *conn, side Side, at At) {
 	d := &c.dirs[side]
 	held := d.held
-	for b := d.pop(); b != nil; b = d.pop() {
-		a.deliver(c, side, at, b)
+	for b, bad := d.pop(); b != nil; b, bad = d.pop() {
+		when := at
+		when.BadChecksum = bad
+		a.deliver(c, side, when, b)
 	}
 	a.ahead -= held - d.held
+	a.showVariants(c, side)
+	a.dropReplaced(c, side)
 	if d.fin && !d.closed && d.after(d.finSeq) <= 0 {
 		d.closed = true
 		d.next = d.finSeq + 1
 		a.ahead -= d.held
+		if d.held > 0 {
+			a.remark(c, side, at, Drop{Kind: DropData, Off: d.after(d.pending[0].seq) + 1, Bytes: d.held})
+		}
 		d.pending, d.held = nil, 0 // nothing can lie beyond a FIN
-		if !c.ignored {
+		if !c.ignored && !d.reset {
 			c.consumer.Close(side, at, false)
 		}
 	}
@@ -199,7 +246,10 @@ func (a *Assembler) flush(c *conn, side Side, at At) {
 	for len(d.pending) > 0 {
 		a.skip(c, side, at, d.pending[len(d.pending)-1].seq)
 	}
-	if d.fin && !d.closed {
-		a.skip(c, side, at, d.finSeq)
+	for d.fin && !d.closed {
+		before, suspects := d.next, len(d.suspects)
+		if a.skip(c, side, at, d.finSeq); d.next == before && len(d.suspects) == suspects {
+			break
+		}
 	}
 }

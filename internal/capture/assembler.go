@@ -15,6 +15,11 @@ const (
 	// maxConns bounds how many connections are followed at a time. Of more,
 	// the one that was silent for longest is given up.
 	maxConns = 1 << 16
+	// maxEnded is how many connections are remembered that have ended, so that
+	// what still comes of them is not taken for another one.
+	maxEnded = 1 << 12
+	// maxGone is how many connections are remembered that were given up.
+	maxGone = 1 << 16
 	// maxAhead bounds what one direction may hold beyond a hole, in octets;
 	// maxAheadTotal bounds the sum over all connections.
 	maxAhead      = 8 << 20
@@ -41,6 +46,9 @@ const (
 type At struct {
 	Time   time.Time
 	Packet int
+	// BadChecksum tells that the packet's TCP checksum is wrong, so that its octets
+	// may not be what was sent.
+	BadChecksum bool
 }
 
 // A Conn is a TCP connection in a capture.
@@ -64,8 +72,17 @@ type Consumer interface {
 	Data(from Side, at At, b []byte)
 	// Hole says that the next n octets of a side's stream were not captured.
 	Hole(from Side, at At, n int)
-	// Close says that a side closed its stream, or reset the connection.
+	// Close says that a side closed its stream, or reset the connection. After a reset,
+	// octets may come that were under way.
 	Close(from Side, at At, reset bool)
+	// Drop says that a segment of a side was left out because a TCP would ignore it.
+	Drop(from Side, at At, d Drop)
+	// Differs says that a side sent octets again that now read b. The first of them is
+	// the one that lies back octets before the end of what Data has brought.
+	Differs(from Side, at At, back int, b []byte)
+	// Acked says that all of a side's stream was acknowledged but the last left octets
+	// of what Data has brought.
+	Acked(from Side, at At, left int)
 	// End is the last call: the capture holds no more of the connection.
 	End()
 }
@@ -81,8 +98,11 @@ type Stats struct {
 	ShortBytes  int // what it did not keep of them
 	// Unread counts the packets that may hold TCP and could not be decoded, by the
 	// reason, the most frequent one first.
-	Unread  []UnreadCount
-	GivenUp int // connections given up because there were too many
+	Unread []UnreadCount
+	// GivenUp counts connections that were given up because too many were open, and
+	// that went on.
+	GivenUp int
+	Dropped Drops // segments that were left out, by DropKind
 }
 
 // An UnreadCount is how many packets could not be decoded for a reason.
@@ -99,12 +119,14 @@ type Assembler struct {
 	open   func(*Conn) Consumer
 	dec    *decoder
 	conns  map[tuple]*conn
-	lru    *list.List // of *conn, the longest silent first
-	ahead  int        // octets held beyond holes
+	lru    *list.List         // of *conn that have not ended, the longest silent first
+	ended  *list.List         // of *conn that have ended, the first one first
+	gone   map[tuple]struct{} // connections that were given up
+	ahead  int                // octets held beyond holes
 	stats  Stats
 	unread map[Unread]int
 
-	maxConns, maxAhead, maxAheadTotal int // the constants, but in tests
+	maxConns, maxEnded, maxAhead, maxAheadTotal int // the constants, but in tests
 }
 
 // A conn is a connection being put together.
@@ -115,7 +137,9 @@ type conn struct {
 	number   int
 	dirs     [2]direction
 	held     []heldSegment
-	recent   *list.Element
+	place    *list.Element // in lru, or in ended if over
+	over     bool          // both sides have closed, or one has reset the connection
+	again    *newcomer     // a SYN that may open another connection between the same ports
 	last     At
 }
 
@@ -130,8 +154,9 @@ type heldSegment struct {
 // it finds. A connection for which open returns nil is ignored.
 func NewAssembler(open func(*Conn) Consumer) *Assembler {
 	return &Assembler{
-		open: open, dec: newDecoder(), conns: make(map[tuple]*conn), lru: list.New(), unread: make(map[Unread]int),
-		maxConns: maxConns, maxAhead: maxAhead, maxAheadTotal: maxAheadTotal,
+		open: open, dec: newDecoder(), conns: make(map[tuple]*conn), lru: list.New(), ended: list.New(),
+		gone: make(map[tuple]struct{}), unread: make(map[Unread]int),
+		maxConns: maxConns, maxEnded: maxEnded, maxAhead: maxAhead, maxAheadTotal: maxAheadTotal,
 	}
 }
 
@@ -193,22 +218,29 @@ func (a *Assembler) Add(p *Packet) {
 			a.stats.ShortBytes += int(s.missing)
 		}
 	}
-	c, from := a.lookup(&s)
+	at := At{Time: p.Time, Packet: p.Number}
+	c, from := a.lookup(&s, at)
 	if c == nil {
 		return
 	}
 	if c.ignored {
-		a.forget(c)
+		a.watch(c, from, &s)
 		return
 	}
-	at := At{Time: p.Time, Packet: p.Number}
 	c.last = at
+	if a.refuses(c, from, at, &s) {
+		return
+	}
+	if s.ok {
+		a.believe(c, 1-from, s.ack)
+	}
 	if c.waits(from, &s) {
 		a.hold(c, from, at, &s)
 		return
 	}
 	a.process(c, from, at, &s)
 	a.release(c)
+	a.settle(c)
 }
 
 // End says that the capture holds no more packets.
@@ -223,27 +255,64 @@ func (a *Assembler) End() {
 	}
 }
 
-// lookup finds or makes the connection of a segment.
-func (a *Assembler) lookup(s *segment) (*conn, Side) {
+// lookup finds or makes the connection of a segment. It returns none for a segment that
+// is left out.
+func (a *Assembler) lookup(s *segment, at At) (*conn, Side) {
 	key := newTuple(s.src, s.dst)
-	c := a.conns[key]
-	if c != nil {
+	if c := a.conns[key]; c != nil {
 		from := c.side(s.src)
-		d := &c.dirs[from]
-		if !s.syn || s.ok || d.syn && d.isn == s.seq {
-			a.lru.MoveToBack(c.recent)
+		switch a.fits(c, from, s) {
+		case fitsThis:
+			if !c.over {
+				a.lru.MoveToBack(c.place)
+			}
 			return c, from
+		case fitsNone:
+			a.remark(c, from, at, Drop{Kind: DropSYN})
+			return nil, 0
+		case fitsPerhaps:
+			a.tellNewcomer(c)
+			c.again = &newcomer{segment: *s, from: from, at: at}
+			c.again.data = append([]byte(nil), s.data...)
+			return nil, 0
+		case fitsNewcomer:
+			n := c.again
+			c.again = nil
+			a.drop(c)
+			c = a.newConn(key, &n.segment)
+			a.process(c, c.side(n.src), n.at, &n.segment)
+			return c, c.side(s.src)
+		case fitsAnother:
+			a.drop(c) // the ports are used again
 		}
-		a.drop(c) // the ports are used again
 	}
 	if !s.syn && s.size() == 0 {
 		return nil, 0
 	}
-	if len(a.conns) >= a.maxConns {
-		a.stats.GivenUp++
-		a.drop(a.lru.Front().Value.(*conn))
+	if _, was := a.gone[key]; was {
+		delete(a.gone, key)
+		if !s.syn {
+			a.stats.GivenUp++
+		}
 	}
-	c = &conn{key: key, number: a.stats.Connections}
+	c := a.newConn(key, s)
+	return c, c.side(s.src)
+}
+
+// newConn begins a connection with its first segment.
+func (a *Assembler) newConn(key tuple, s *segment) *conn {
+	if a.lru.Len() >= a.maxConns {
+		c := a.lru.Front().Value.(*conn)
+		switch {
+		case c.ignored:
+		case len(a.gone) < maxGone:
+			a.gone[c.key] = struct{}{}
+		default:
+			a.stats.GivenUp++ // perhaps
+		}
+		a.drop(c)
+	}
+	c := &conn{key: key, number: a.stats.Connections}
 	a.stats.Connections++
 	c.Ends = [2]netip.AddrPort{s.src, s.dst}
 	opened := s.syn && !s.ok
@@ -252,12 +321,36 @@ func (a *Assembler) lookup(s *segment) (*conn, Side) {
 	if accepted || !opened && s.src.Port() < s.dst.Port() {
 		c.Ends[Opener], c.Ends[Acceptor] = s.dst, s.src
 	}
-	c.recent = a.lru.PushBack(c)
+	c.place = a.lru.PushBack(c)
 	a.conns[key] = c
 	if c.consumer = a.open(&c.Conn); c.consumer == nil {
 		c.ignored = true
 	}
-	return c, c.side(s.src)
+	return c
+}
+
+// finished moves a connection to those that have ended.
+func (a *Assembler) finished(c *conn) {
+	if c.over {
+		return
+	}
+	c.over = true
+	a.lru.Remove(c.place)
+	c.place = a.ended.PushBack(c)
+	if a.ended.Len() > a.maxEnded {
+		a.drop(a.ended.Front().Value.(*conn))
+	}
+}
+
+// watch notices the end of a connection of which nothing is wanted.
+func (a *Assembler) watch(c *conn, from Side, s *segment) {
+	a.forget(c)
+	if s.fin {
+		c.dirs[from].closed = true
+	}
+	if s.rst || c.dirs[0].closed && c.dirs[1].closed {
+		a.finished(c)
+	}
 }
 
 func (c *conn) side(src netip.AddrPort) Side {
@@ -274,9 +367,15 @@ func (a *Assembler) forget(c *conn) {
 	}
 	c.held = nil
 	for i := range c.dirs {
-		a.ahead -= c.dirs[i].held
-		c.dirs[i].pending, c.dirs[i].held = nil, 0
+		d := &c.dirs[i]
+		a.ahead -= d.held
+		d.pending, d.held, d.variants, d.sent, d.rst = nil, 0, nil, nil, nil
+		for _, h := range d.suspects {
+			a.ahead -= len(h.data)
+		}
+		d.suspects = nil
 	}
+	c.again = nil
 }
 
 // drop delivers what is left of a connection and forgets it.
@@ -284,8 +383,17 @@ func (a *Assembler) drop(c *conn) {
 	if c.ignored {
 		a.forget(c)
 	}
+	a.tellNewcomer(c)
 	for len(c.held) > 0 {
 		a.giveUp(c)
+	}
+	for side := range c.dirs {
+		for len(c.dirs[side].suspects) > 0 {
+			a.useSuspect(c, Side(side), 0)
+		}
+	}
+	for side := range c.dirs {
+		a.settleAtEnd(c, Side(side))
 	}
 	for side := range c.dirs {
 		a.flush(c, Side(side), c.last)
@@ -294,6 +402,11 @@ func (a *Assembler) drop(c *conn) {
 		c.consumer.End()
 	}
 	c.ignored = true
-	a.lru.Remove(c.recent)
+	a.forget(c)
+	if c.over {
+		a.ended.Remove(c.place)
+	} else {
+		a.lru.Remove(c.place)
+	}
 	delete(a.conns, c.key)
 }

@@ -403,11 +403,15 @@ func TestLongestSilentConnectionIsGivenUp(t *testing.T) {
 	}
 	use(0, "x")
 	use(3, "y")
-	if st := w.asm.Stats(); st.GivenUp != 1 || w.all[1].ended != 1 || w.all[0].ended != 0 {
+	if st := w.asm.Stats(); st.GivenUp != 0 || w.all[1].ended != 1 || w.all[0].ended != 0 {
+		t.Errorf("nothing is missing yet: %+v", st)
+	}
+	use(1, "z") // it goes on
+	if st := w.asm.Stats(); st.GivenUp != 1 || st.Connections != 5 {
 		t.Errorf("%+v", st)
 	}
 	w.asm.End()
-	if len(w.asm.conns) != 0 || w.asm.lru.Len() != 0 {
+	if len(w.asm.conns) != 0 || w.asm.lru.Len() != 0 || w.asm.ended.Len() != 0 {
 		t.Error("connections are left")
 	}
 }
@@ -513,7 +517,10 @@ func BenchmarkAssembler(b *testing.B) {
 
 type nullConsumer struct{}
 
-func (nullConsumer) Data(Side, At, []byte) {}
-func (nullConsumer) Hole(Side, At, int)    {}
-func (nullConsumer) Close(Side, At, bool)  {}
-func (nullConsumer) End()                  {}
+func (nullConsumer) Data(Side, At, []byte)         {}
+func (nullConsumer) Hole(Side, At, int)            {}
+func (nullConsumer) Close(Side, At, bool)          {}
+func (nullConsumer) End()                          {}
+func (nullConsumer) Drop(Side, At, Drop)           {}
+func (nullConsumer) Differs(Side, At, int, []byte) {}
+func (nullConsumer) Acked(Side, At, int)           {}

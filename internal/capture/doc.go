@@ -11,9 +11,17 @@
 // gzip or not, and an [Assembler] puts the TCP streams in them together: lost,
 // repeated and reordered packets come out as ordered octets and as holes, in
 // the order in which the capture saw them become complete. Its memory is
-// bounded whatever the file says.
+// bounded whatever the file says: by the connections that are open at a time, as
+// those that have ended are forgotten.
 //
-// gopacket parses the network layers and writes pcapng. Two things are done
+// The Assembler judges segments as the TCP of their receiver does. It leaves out a
+// RST or a SYN that such a TCP ignores (RFC 5961 §3.2, §4.2), a FIN of a stream that
+// goes on, and a segment whose checksum is wrong and that was sent again; each is
+// counted, and reported to the [Consumer]. Network cards compute checksums after the
+// capture has seen a packet. So a wrong one alone is no reason to leave a segment
+// out: what the receiver has acknowledged counts.
+//
+// gopacket parses most network layers, within tunnels too, and writes pcapng. Two things are done
 // here instead. gopacket's file reader holds whole name and key blocks, which a
 // compressed file of a few kilobytes can make as large as it likes. And its
 // TCP reassembly learns that octets are lost only when its caller's clock says

@@ -436,15 +436,18 @@ func BenchmarkRecord(b *testing.B) {
 
 // seen is what an Assembler told of a connection.
 type seen struct {
-	conn   *Conn
-	data   [2][]byte
-	at     [2][]At
-	holes  int
-	lost   [2]int
-	closes int
-	resets int
-	ended  int
-	order  strings.Builder // one letter an event
+	conn    *Conn
+	data    [2][]byte
+	at      [2][]At
+	holes   int
+	lost    [2]int
+	closes  int
+	resets  int
+	drops   []Drop
+	differs int
+	left    [2]int
+	ended   int
+	order   strings.Builder // one letter an event
 }
 
 func (s *seen) Data(from Side, at At, b []byte) {
@@ -498,3 +501,12 @@ func assembleReader(r *Reader) ([]*seen, error) {
 	err := a.ReadAll(context.Background(), r)
 	return all, err
 }
+
+func (s *seen) Drop(_ Side, _ At, d Drop) { s.drops = append(s.drops, d) }
+
+func (s *seen) Differs(from Side, _ At, back int, b []byte) {
+	s.differs++
+	copy(s.data[from][len(s.data[from])-back:], b) // the last version
+}
+
+func (s *seen) Acked(from Side, _ At, left int) { s.left[from] = left }

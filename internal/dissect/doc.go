@@ -25,6 +25,11 @@
 // knows, such as whether an STag is valid. What a capture lacks is never called
 // a violation: behind a hole, the checks that would need the lost octets rest.
 //
+// A capture may also hold octets twice that are not the same. An FPDU whose CRC is
+// wrong is in doubt until the other side has acknowledged it: what was sent again
+// before counts. If the checksum of TCP is wrong as well, and nothing better was
+// captured, that is noted and nobody's violation.
+//
 // # Finding the way behind a hole
 //
 // Where octets are missing, the next FPDU is found if that is sound: the hole

@@ -173,6 +173,10 @@ type Connection struct {
 	BadCRC    int
 	Undecoded uint64 // octets that could not be decoded, or were not captured
 
+	// Dropped counts the TCP segments that were left out, by capture.DropKind.
+	Dropped   capture.Drops
+	Differing uint64 // octets that were sent again and differ from those sent first
+
 	Violations     []Violation
 	MoreViolations int // beyond those kept
 	Notes          []string

@@ -85,22 +85,49 @@ func (f *follower) Hole(from capture.Side, at capture.At, n int) {
 	f.abandon()
 }
 
-// Close takes notice of a FIN or RST.
+// Close takes notice of a FIN or RST. What was under way at a reset may still come.
 func (f *follower) Close(from capture.Side, at capture.At, reset bool) {
-	f.streams[from].finish(at, !reset)
-	if reset {
-		f.streams[1-from].finish(at, false)
+	if !reset {
+		f.streams[from].finish(at, true)
 	}
 	if f.con != nil {
 		f.a.emit(&Event{Kind: KindClose, Conn: f.con, At: at, From: f.side(from), Reset: reset})
 	}
 }
 
+// Drop takes notice of a segment that a TCP ignores.
+func (f *follower) Drop(from capture.Side, at capture.At, d capture.Drop) {
+	if f.con == nil {
+		return
+	}
+	f.con.Dropped[d.Kind]++
+	if d.Kind == capture.DropData && !f.rejected {
+		f.con.Undecoded += uint64(d.Bytes)
+	}
+	f.note(from, at, "%v", d)
+}
+
+// Differs takes notice of octets that were sent again and read differently.
+func (f *follower) Differs(from capture.Side, at capture.At, back int, b []byte) {
+	if f.con != nil {
+		f.con.Differing += uint64(len(b))
+		f.note(from, at, "%d octets that the %v sent again differ from those that it sent first", len(b), f.side(from))
+	}
+	f.streams[from].differs(at, back, b)
+}
+
+// Acked takes notice of what the other side has acknowledged.
+func (f *follower) Acked(from capture.Side, at capture.At, left int) {
+	f.streams[from].acknowledged(left)
+}
+
 // End takes leave of the connection.
 func (f *follower) End() {
+	for i := range f.streams { // what one has held back may be for the other
+		f.streams[i].finish(f.streams[i].at, false)
+	}
 	for i := range f.streams {
 		s := &f.streams[i]
-		s.finish(s.at, false)
 		s.keep(nil)
 		f.a.outstanding -= s.asked.len()
 		if m := s.queues[rdmap.OpSend.Queue()].open; m != nil {

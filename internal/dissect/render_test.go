@@ -191,7 +191,7 @@ func TestSummaryKeysAreComplete(t *testing.T) {
 	for where, keys := range map[string][]string{
 		"": {
 			"file", "client", "server", "mpa", "segments", "messages", "other_segments", "payload_bytes", "crc_bad",
-			"undecoded_bytes", "violations", "unlisted_violations", "notes", "ulp", "ulp_summary",
+			"undecoded_bytes", "violations", "unlisted_violations", "notes", "ignored_segments", "differing_bytes", "ulp", "ulp_summary",
 		},
 		"mpa": {
 			"revision", "crc", "markers_client", "markers_server", "enhanced", "ird", "ord", "p2p", "rejected",
@@ -416,6 +416,17 @@ func FuzzDissect(f *testing.F) {
 				total += size + 1
 			case 2:
 				fo.Close(side, at, what&0x80 != 0)
+			case 4:
+				fo.Acked(side, at, size)
+			case 5:
+				fo.Differs(side, at, size+int(what), chunk)
+			case 6:
+				fo.Drop(side, at, capture.Drop{Kind: capture.DropData, Bytes: size})
+				total += size
+			case 7:
+				at.BadChecksum = true
+				fo.Data(side, at, chunk)
+				total += len(chunk)
 			case 3:
 				c.FromStart[side] = false
 				fallthrough
@@ -453,3 +464,7 @@ func (c *chunks) Data(from capture.Side, _ capture.At, b []byte) {
 func (c *chunks) Hole(capture.Side, capture.At, int)   {}
 func (c *chunks) Close(capture.Side, capture.At, bool) {}
 func (c *chunks) End()                                 {}
+
+func (c *chunks) Drop(capture.Side, capture.At, capture.Drop)   {}
+func (c *chunks) Differs(capture.Side, capture.At, int, []byte) {}
+func (c *chunks) Acked(capture.Side, capture.At, int)           {}

@@ -204,6 +204,11 @@ func (s *stream) plausible(d mpa.Deframer, raw []byte) bool {
 	if err != nil {
 		return false
 	}
+	return plausibleULPDU(ulpdu)
+}
+
+// plausibleULPDU reports whether a ULPDU looks like one that carries an RDMA message.
+func plausibleULPDU(ulpdu []byte) bool {
 	head := binary.BigEndian.AppendUint16(make([]byte, 0, 2+ddp.UntaggedHeaderLen), uint16(len(ulpdu)))
 	return plausible(append(head, ulpdu[:min(len(ulpdu), ddp.UntaggedHeaderLen)]...))
 }

@@ -39,6 +39,7 @@ type stream struct {
 	d         mpa.Deframer
 	raw       []byte // an FPDU with markers, as it was before they were taken out
 	hunt      hunter
+	doubt     doubt
 	badBefore bool // the CRC of the FPDU before was bad
 	early     bool // octets came too early, and that was reported
 	finished  bool
@@ -65,6 +66,13 @@ func (s *stream) peer() *stream { return &s.f.streams[1-s.id] }
 // feed decodes what can be decoded of the next octets and keeps the rest.
 func (s *stream) feed(at capture.At, b []byte) {
 	s.at = at
+	if at.BadChecksum {
+		s.soil(s.end(), s.end()+uint64(len(b)))
+	}
+	if s.doubt.open {
+		s.wait(at, b)
+		return
+	}
 	if n := min(s.skip, len(b)); n > 0 {
 		s.skip -= n
 		s.pos += uint64(n)
@@ -89,6 +97,9 @@ func (s *stream) feed(at capture.At, b []byte) {
 		b = nil
 	}
 	s.keep(b)
+	if s.doubt.open {
+		s.doubt.marks = append(s.doubt.marks[:0], mark{s.end(), at})
+	}
 }
 
 // keep makes b what is left to decode.
@@ -146,7 +157,7 @@ func (s *stream) fpdu(at capture.At, b []byte) (int, bool) {
 	s.begin()
 	total := s.d.FPDULen(b)
 	if total == 0 || len(b) < total {
-		return 0, false
+		return 0, len(b) > 0 && s.mend(b)
 	}
 	raw := b[:total]
 	if s.d.Markers {
@@ -155,6 +166,13 @@ func (s *stream) fpdu(at capture.At, b []byte) (int, bool) {
 	}
 	before := s.d
 	ulpdu, _, err := s.d.Next(b)
+	if !s.f.unknown && (err != nil || !s.d.CRC && !plausibleULPDU(ulpdu)) {
+		wait, again := s.doubtful(b, before, total, raw)
+		if wait || again {
+			s.doubt.open = wait
+			return 0, again
+		}
+	}
 	e, typed := errors.AsType[*mpa.Error](err)
 	switch {
 	case err == nil:
@@ -182,13 +200,38 @@ func (s *stream) fpdu(at capture.At, b []byte) (int, bool) {
 	return total, true
 }
 
+// doubtful takes an FPDU that looks wrong back, and reports whether it is to wait, or
+// whether another version of it makes it sound.
+func (s *stream) doubtful(b []byte, before mpa.Deframer, total int, raw []byte) (wait, again bool) {
+	after := s.d
+	if s.d.Markers { // they were taken out
+		closed := append([]byte(nil), b[:total]...)
+		copy(b, raw)
+		s.d = before
+		if wait, again = s.doubts(b, total); !wait && !again {
+			copy(b, closed)
+			s.d = after
+		}
+		return wait, again
+	}
+	s.d = before
+	if wait, again = s.doubts(b, total); !wait && !again {
+		s.d = after
+	}
+	return wait, again
+}
+
 // badCRC reports an FPDU whose CRC is wrong. Nothing in it is believed, but
 // where it ends; it counts for what it seems to be.
 func (s *stream) badCRC(at capture.At, d mpa.Deframer, raw []byte, reason string) {
 	s.badBefore = true
 	s.f.busy = true
 	s.f.con.BadCRC++
-	s.f.violate(ruleCRC, s.id, at, "%s", reason)
+	if s.soiled(len(raw)) {
+		s.f.note(s.id, at, "the CRC of an FPDU is wrong, and so is the TCP checksum of the octets: the capture doesn't hold what the %v sent", s.f.side(s.id))
+	} else {
+		s.f.violate(ruleCRC, s.id, at, "%s", reason)
+	}
 	d.CRC = false
 	ulpdu, _, err := d.Next(append([]byte(nil), raw...))
 	if err == nil {
@@ -227,6 +270,8 @@ func (s *stream) lose() {
 
 // hole takes notice of n octets that were not captured.
 func (s *stream) hole(at capture.At, n int) {
+	s.settleAll()
+	s.doubt = doubt{}
 	s.at = at
 	if s.phase != phaseOff || s.f.con != nil {
 		s.f.note(s.id, at, "%d octets of what the %v sent were not captured", n, s.f.side(s.id))
@@ -287,6 +332,7 @@ func (s *stream) finish(at capture.At, fin bool) {
 		return
 	}
 	s.finished = true
+	s.settleAll()
 	if s.phase == phaseHunt {
 		b := s.buf
 		for len(b) > 0 {

@@ -49,6 +49,8 @@ type (
 		Violations     []jsonViolation `json:"violations"`
 		Unlisted       int             `json:"unlisted_violations"`
 		Notes          []string        `json:"notes"`
+		Dropped        jsonDropped     `json:"ignored_segments"`
+		Differing      uint64          `json:"differing_bytes"`
 		ULP            string          `json:"ulp"`
 		ULPSummary     any             `json:"ulp_summary"`
 	}
@@ -112,7 +114,8 @@ func (c *Connection) json(file string) jsonConnection {
 		},
 		Segments: c.Segments, Messages: c.Messages, OtherSegments: c.Other,
 		PayloadBytes: c.Payload, CRCBad: c.BadCRC, UndecodedBytes: c.Undecoded,
-		Violations: []jsonViolation{}, Unlisted: c.MoreViolations, Notes: []string{}, ULPSummary: struct{}{},
+		Violations: []jsonViolation{}, Unlisted: c.MoreViolations, Notes: []string{},
+		Dropped: jsonDropped(c.Dropped), Differing: c.Differing, ULPSummary: struct{}{},
 	}
 	if c.Upper != nil {
 		j.ULP, j.ULPSummary = c.Upper.Name(), c.Upper

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"urnic/internal/capture"
 )
 
 // A Remark is something that a reader of an analysis must know to judge what it found.
@@ -99,9 +101,11 @@ type (
 		Unread           []jsonUnread `json:"undecoded_packets"`
 		NotFollowed      int          `json:"not_followed"`
 		MidStream        int          `json:"mid_stream"`
+		Dropped          jsonDropped  `json:"ignored_segments"`
 		Remarks          []string     `json:"remarks"`
 	}
-	jsonUnread struct {
+	jsonDropped capture.Drops
+	jsonUnread  struct {
 		Reason  string `json:"reason"`
 		Packets int    `json:"packets"`
 	}
@@ -114,7 +118,7 @@ func (r *Result) json(file string) jsonFile {
 		Packets: s.Packets, TCPPackets: s.TCP, TCPConnections: s.Connections, IWARPConnections: r.Total.Connections,
 		Violations: r.Violations(), UndecodedBytes: r.Total.Undecoded,
 		ShortPackets: s.Short, ShortBytes: s.ShortBytes, Fragments: s.Fragments, UnknownLink: s.Unknown,
-		Unread: []jsonUnread{}, NotFollowed: s.GivenUp, MidStream: r.MidStream, Remarks: []string{},
+		Unread: []jsonUnread{}, NotFollowed: s.GivenUp, MidStream: r.MidStream, Dropped: jsonDropped(s.Dropped), Remarks: []string{},
 	}
 	for _, u := range s.Unread {
 		j.Unread = append(j.Unread, jsonUnread{u.String(), u.Packets})
@@ -123,6 +127,18 @@ func (r *Result) json(file string) jsonFile {
 		j.Remarks = append(j.Remarks, m.Text)
 	}
 	return j
+}
+
+// MarshalJSON writes the counts as an object with the name of each kind.
+func (d jsonDropped) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for kind, n := range d {
+		if kind > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, "%q:%d", capture.DropNames[kind], n)
+	}
+	return append(b, '}'), nil
 }
 
 // WriteJSON writes the sums of a capture as one line of JSON, as a last event.
