@@ -145,6 +145,7 @@ type decoder struct {
 	missing  int    // octets of the IP payload that were not captured
 	cut      int    // octets of the packet that were not captured
 	unread   Unread // of layerUnread
+	current  layer  // the one that is being taken off
 	tunnel   bool   // the packet is within UDP, so that it may be something else after all
 }
 
@@ -290,8 +291,19 @@ func (d *decoder) ip(p layers.IPProtocol, v6 bool) layer {
 	return d.next(ipLayer(p, v6), UnreadIPProtocol, uint16(p))
 }
 
-// decode finds the TCP segment in p. Its data alias p.Data.
-func (d *decoder) decode(p *Packet) (segment, verdict) {
+// decode finds the TCP segment in p. Its data alias p.Data. A panic of one of gopacket's
+// layers means a damaged header, as for gopacket's own parser.
+func (d *decoder) decode(p *Packet) (s segment, v verdict) {
+	d.current = layerOther
+	defer func() {
+		if recover() != nil {
+			s, v = segment{}, d.damaged(d.current)
+		}
+	}()
+	return d.find(p)
+}
+
+func (d *decoder) find(p *Packet) (segment, verdict) {
 	l, b, ok := firstLayer(p.Link, p.Data)
 	if !ok {
 		return segment{}, isUnknown
@@ -316,9 +328,9 @@ func (d *decoder) decode(p *Packet) (segment, verdict) {
 			}
 			return s, isTCP
 		}
-		was := l
+		d.current = l
 		if l, b, ok = d.step(l, b); !ok {
-			return segment{}, d.damaged(was)
+			return segment{}, d.damaged(d.current)
 		}
 	}
 	d.unread = Unread{UnreadNested, 0}
