@@ -100,6 +100,7 @@ func (a *Assembler) skip(c *conn, side Side, at At, end uint32) {
 		}
 		d.any = true
 		d.next = end
+		a.sent -= len(d.sent)
 		d.sent = nil
 	}
 	a.advance(c, side, at)
@@ -209,7 +210,11 @@ func (a *Assembler) deliver(c *conn, from Side, at At, b []byte) {
 	if c.ignored {
 		return
 	}
-	d.keep(b)
+	a.sent -= len(d.sent)
+	if d.keep(b); a.sent+len(d.sent) > maxSentTotal {
+		d.sent = nil
+	}
+	a.sent += len(d.sent)
 	a.tellNewcomer(c)
 	c.consumer.Data(from, at, b)
 }

@@ -24,6 +24,8 @@ const (
 	// maxAheadTotal bounds the sum over all connections.
 	maxAhead      = 8 << 20
 	maxAheadTotal = 64 << 20
+	// maxSentTotal bounds what is kept of delivered octets.
+	maxSentTotal = 64 << 20
 	// maxPieces bounds into how many pieces that may be cut.
 	maxPieces = 1 << 13
 	// maxHeld bounds how many packets of a connection wait for one that the
@@ -123,6 +125,7 @@ type Assembler struct {
 	ended  *list.List         // of *conn that have ended, the first one first
 	gone   map[tuple]struct{} // connections that were given up
 	ahead  int                // octets held beyond holes
+	sent   int                // octets that were delivered and are not acknowledged, as far as they are kept
 	stats  Stats
 	unread map[Unread]int
 
@@ -273,7 +276,7 @@ func (a *Assembler) lookup(s *segment, at At) (*conn, Side) {
 		case fitsPerhaps:
 			a.tellNewcomer(c)
 			c.again = &newcomer{segment: *s, from: from, at: at}
-			c.again.data = append([]byte(nil), s.data...)
+			c.again.data, c.again.missing = nil, s.size() // nobody sends octets that early
 			return nil, 0
 		case fitsNewcomer:
 			n := c.again
@@ -369,6 +372,10 @@ func (a *Assembler) forget(c *conn) {
 	for i := range c.dirs {
 		d := &c.dirs[i]
 		a.ahead -= d.held
+		a.sent -= len(d.sent)
+		for _, v := range d.variants {
+			a.ahead -= len(v.data)
+		}
 		d.pending, d.held, d.variants, d.sent, d.rst = nil, 0, nil, nil, nil
 		for _, h := range d.suspects {
 			a.ahead -= len(h.data)

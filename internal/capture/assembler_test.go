@@ -82,8 +82,8 @@ func (w *wire) end() *seen {
 	if len(w.all) != 1 {
 		w.t.Fatalf("%d connections", len(w.all))
 	}
-	if w.asm.ahead != 0 {
-		w.t.Errorf("%d octets are still counted as held", w.asm.ahead)
+	if w.asm.ahead != 0 || w.asm.sent != 0 {
+		w.t.Errorf("%d and %d octets are still counted as held", w.asm.ahead, w.asm.sent)
 	}
 	if w.all[0].ended != 1 {
 		w.t.Errorf("End was called %d times", w.all[0].ended)

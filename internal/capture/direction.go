@@ -61,12 +61,12 @@ func (d *direction) insert(p piece) int {
 	for i > 0 && int32(d.pending[i-1].end()-seq) > 0 {
 		i--
 	}
-	copied := 0
+	copied, varied := 0, 0
 	for len(data) > 0 {
 		if i < len(d.pending) {
 			if lead := int(int32(seq - d.pending[i].seq)); lead >= 0 { // begins within the piece
 				known := min(int(d.pending[i].end()-seq), len(data))
-				d.vary(piece{seq, data[:known], p.at}, d.pending[i].data[lead:])
+				varied += d.vary(piece{seq, data[:known], p.at}, d.pending[i].data[lead:])
 				seq, data = seq+uint32(known), data[known:]
 				i++
 				continue
@@ -84,7 +84,7 @@ func (d *direction) insert(p piece) int {
 		i++
 	}
 	d.held += copied
-	return copied
+	return copied + varied
 }
 
 func (p *piece) end() uint32 { return p.seq + uint32(len(p.data)) }
@@ -96,13 +96,14 @@ const (
 	maxSent     = 1 << 20
 )
 
-// vary keeps another version of octets that are pending.
-func (d *direction) vary(p piece, first []byte) {
+// vary keeps another version of octets that are pending, and returns how many.
+func (d *direction) vary(p piece, first []byte) int {
 	if bytes.Equal(p.data, first[:len(p.data)]) || len(d.variants) >= maxVariants || len(p.data) > 1<<16 {
-		return
+		return 0
 	}
 	p.data = append([]byte(nil), p.data...)
 	d.variants = append(d.variants, p)
+	return len(p.data)
 }
 
 // keep keeps what is delivered until it is acknowledged.
@@ -120,8 +121,8 @@ func (d *direction) keep(b []byte) {
 func (d *direction) trim(n int) {
 	switch {
 	case n >= len(d.sent):
-	case n == 0 && cap(d.sent) > 64<<10:
-		d.sent = nil
+	case cap(d.sent) > 64<<10+4*n:
+		d.sent = append([]byte(nil), d.sent[len(d.sent)-n:]...)
 	default:
 		d.sent = append(d.sent[:0], d.sent[len(d.sent)-n:]...)
 	}

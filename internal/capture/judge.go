@@ -272,7 +272,9 @@ func (a *Assembler) acknowledge(c *conn, side Side, at At, s *segment) {
 	if d.closed {
 		left = max(0, left-1)
 	}
+	a.sent -= len(d.sent)
 	d.trim(left)
+	a.sent += len(d.sent)
 	if !c.ignored {
 		c.consumer.Acked(side, at, left)
 	}
@@ -396,6 +398,7 @@ func (a *Assembler) showVariants(c *conn, side Side) {
 			continue
 		}
 		d.variants = append(d.variants[:i], d.variants[i+1:]...)
+		a.ahead -= len(v.data)
 		a.compare(c, side, v.at, v.seq, v.data)
 	}
 }

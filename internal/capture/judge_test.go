@@ -342,6 +342,28 @@ func TestWhatIsKeptOfDeliveredOctetsIsBounded(t *testing.T) {
 	}
 }
 
+// However many connections there are, what is kept of what they delivered is bounded, and
+// so are other versions of what is pending.
+func TestWhatIsKeptOfAllConnectionsIsBounded(t *testing.T) {
+	w := newWire(t)
+	w.asm = NewAssembler(func(*Conn) Consumer { return nullConsumer{} })
+	block := strings.Repeat("x", 60_000)
+	for i := range 3000 {
+		w.ends[0].init(netip.AddrPortFrom(ourAddr.Addr(), uint16(1000+i)), peerAddr, isnA)
+		w.add(Opener, 0, -1, flagSYN, "")
+		w.add(Opener, 0, -1, 0, block)
+		w.add(Opener, 70_000, -1, 0, block)
+		w.add(Opener, 70_000, -1, 0, "y"+block[1:])
+		if w.asm.sent > maxSentTotal || w.asm.ahead > maxAheadTotal+200_000 {
+			t.Fatalf("%d octets delivered, %d pending", w.asm.sent, w.asm.ahead)
+		}
+	}
+	w.asm.End()
+	if w.asm.sent != 0 || w.asm.ahead != 0 {
+		t.Errorf("%d and %d octets are still counted", w.asm.sent, w.asm.ahead)
+	}
+}
+
 // Connections that have ended are forgotten, however many there are: one after the other,
 // they take no more memory than a few.
 func TestConnectionsOneAfterTheOther(t *testing.T) {

@@ -17,6 +17,8 @@ const (
 	// their length.
 	maxVersions = 16
 	maxVersion  = 1 << 16
+	// maxMarks bounds how many packets wait.
+	maxMarks = 1 << 12
 )
 
 // A version is what some octets of a stream read when they were sent again.
@@ -84,7 +86,7 @@ func (s *stream) wait(at capture.At, b []byte) {
 	s.f.a.buffered += len(b)
 	s.buf = append(s.buf, b...)
 	s.doubt.marks = append(s.doubt.marks, mark{s.end(), at})
-	if len(s.buf) > maxDoubt || s.f.a.buffered > maxBuffered {
+	if len(s.buf) > maxDoubt || len(s.doubt.marks) > maxMarks || s.f.a.buffered > maxBuffered {
 		s.judge()
 	}
 }
@@ -151,16 +153,27 @@ func (s *stream) acknowledged(left int) {
 func (s *stream) differs(at capture.At, back int, b []byte) {
 	d := &s.doubt
 	end := s.end()
-	if uint64(back) > end || end-uint64(back)+uint64(len(b)) <= s.pos || len(d.versions) >= maxVersions || len(b) > maxVersion {
+	if uint64(back) > end || end-uint64(back)+uint64(len(b)) <= s.pos || len(d.versions) >= maxVersions || len(b) > maxVersion || s.f.a.buffered+len(b) > maxBuffered {
 		return
 	}
-	d.versions = append(d.versions, version{end - uint64(back), append([]byte(nil), b...)})
+	s.setVersions(append(d.versions, version{end - uint64(back), append([]byte(nil), b...)}))
 	// If its length is what was wrong, an FPDU may seem to lack octets.
 	if s.phase == phaseFPDU && (s.mend(s.buf) || d.open && s.relength()) {
 		s.at = at
 		d.open = true
 		s.resume()
 	}
+}
+
+// setVersions makes v what is kept of other versions, and counts its octets.
+func (s *stream) setVersions(v []version) {
+	for _, old := range s.doubt.versions {
+		s.f.a.buffered -= len(old.data)
+	}
+	for _, kept := range v {
+		s.f.a.buffered += len(kept.data)
+	}
+	s.doubt.versions = v
 }
 
 // mend patches b with other versions of its octets if that makes a sound FPDU of its
@@ -170,7 +183,7 @@ func (s *stream) mend(b []byte) bool {
 	for len(all) > 0 && all[0].pos+uint64(len(all[0].data)) <= s.pos {
 		all = all[1:]
 	}
-	if s.doubt.versions = all; len(all) == 0 {
+	if s.setVersions(all); len(all) == 0 {
 		return false
 	}
 	try := func(versions []version) bool {
@@ -185,12 +198,12 @@ func (s *stream) mend(b []byte) bool {
 		return true
 	}
 	if try(all) {
-		s.doubt.versions = nil
+		s.setVersions(nil)
 		return true
 	}
 	for i := range all {
 		if try(all[i : i+1]) {
-			s.doubt.versions = append(append([]version(nil), all[:i]...), all[i+1:]...)
+			s.setVersions(append(append([]version(nil), all[:i]...), all[i+1:]...))
 			return true
 		}
 	}
@@ -208,7 +221,7 @@ func (s *stream) relength() bool {
 		return false
 	}
 	copy(s.buf, c)
-	s.doubt.versions = nil
+	s.setVersions(nil)
 	return true
 }
 

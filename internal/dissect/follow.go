@@ -129,6 +129,7 @@ func (f *follower) End() {
 	for i := range f.streams {
 		s := &f.streams[i]
 		s.keep(nil)
+		s.setVersions(nil)
 		f.a.outstanding -= s.asked.len()
 		if m := s.queues[rdmap.OpSend.Queue()].open; m != nil {
 			s.release(m)

@@ -271,6 +271,7 @@ func (s *stream) lose() {
 // hole takes notice of n octets that were not captured.
 func (s *stream) hole(at capture.At, n int) {
 	s.settleAll()
+	s.setVersions(nil)
 	s.doubt = doubt{}
 	s.at = at
 	if s.phase != phaseOff || s.f.con != nil {
