@@ -36,6 +36,8 @@ func TestEveryMakeCommandIsRunByTheGate(t *testing.T) {
 	for _, target := range makes(read(t, ".ci/run")) {
 		gate[target] = true
 	}
+	// The gate runs the program behind make prove itself, for one proof at a time.
+	gate["prove"] = strings.Contains(read(t, ".ci/run"), `"$logs/prove" record "$1"`)
 	pages, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)
