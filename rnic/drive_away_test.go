@@ -11,6 +11,9 @@ import (
 	"urnic/rnic/rnictest"
 )
 
+// All time in these tests is that of a bubble (rnictest.Run), in which it passes only while
+// everybody waits.
+
 // Who keeps coming back is waited for as long as others may have their processor, and
 // who stays away time and again is not.
 func TestWhoKeepsPollingIsWaitedForLonger(t *testing.T) {

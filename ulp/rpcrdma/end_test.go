@@ -113,15 +113,14 @@ func TestServerLetsCallsEndBeforeItDoes(t *testing.T) {
 	<-s.started
 	over := make(chan error, 1)
 	go func() { over <- srv.Shutdown(context.Background()) }()
-	for { // calls that come now are not taken
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		r, _ := call(procNull)
-		m, err := conn.Do(ctx, r)
-		cancel()
-		m.Release()
-		if errors.Is(err, context.DeadlineExceeded) {
-			break
-		}
+	waitFor(t, func() bool { return rpcrdma.Draining(srv) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	r, _ := call(procNull)
+	m, err := conn.Do(ctx, r)
+	m.Release()
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call that comes now ends with %v", err)
 	}
 	select {
 	case err := <-over:
