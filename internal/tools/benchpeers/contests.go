@@ -40,9 +40,9 @@ var contests = []*contest{
 	perftestTest("ib_send_lat 64", "ib_send_lat", 64, 5000),
 	startTest("ibv_devices", "ibv_devices"),
 
-	perf("urnic write 64", "--op write --test rate --size 64 --depth 256 --crc on"),
+	perf("urnic write 64", "--op write --test rate --size 64 --depth 256 --crc on --baseline"),
 	ucxTest("UCX tag_bw 64", "tag_bw", 64, 50_000),
-	perf("urnic send 64", "--op send --test rate --size 64 --depth 256 --crc on"),
+	perf("urnic send 64", "--op send --test rate --size 64 --depth 256 --crc on --baseline"),
 	perf("urnic read 64", "--op read --test rate --size 64 --depth 256 --crc on"),
 
 	perf("urnic send 1M ping-pong, busy", "--op send --test lat --size 1048576 --poll busy --crc on"),

@@ -27,6 +27,7 @@ type view struct {
 	Failures       []string
 	Programs       []programView
 	Contests       []contestView
+	Calls          []callsView
 }
 
 type programView struct{ Name, Version string }
@@ -38,7 +39,7 @@ func (t tally) page(dir string) ([]byte, error) {
 	v := view{
 		tally: t, Dir: dir,
 		Goals: judgeAll(goals, t.Rounds), Besides: judgeAll(besides, t.Rounds),
-		Failures: failures(t.Rounds),
+		Failures: failures(t.Rounds), Calls: callsOf(t.Rounds),
 	}
 	var others []float64
 	repeated := 0

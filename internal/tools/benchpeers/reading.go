@@ -25,9 +25,30 @@ type reading struct {
 	Baseline *reading `json:"baseline,omitempty"`
 	Ratio    float64  `json:"ratio,omitempty"`
 
+	// Streams are what it measured of raw TCP if that is a stream, by its kind: with a
+	// write for each message, and batched.
+	Streams map[string]stream `json:"streams,omitempty"`
+
 	// Seconds is how long the timed part took.
 	Seconds float64 `json:"seconds,omitempty"`
 }
+
+// A stream is a stream of raw TCP beside urnic.
+type stream struct {
+	reading
+	WriteSize int `json:"write_size"` // bytes of a call
+	ReadSize  int `json:"read_size"`
+	// Slowest and Fastest are the range of the tries that decided for these sizes, in
+	// bytes a second; 0 of a stream whose sizes follow from the messages.
+	Slowest float64 `json:"slowest_try,omitempty"`
+	Fastest float64 `json:"fastest_try,omitempty"`
+}
+
+// The kinds of streams, as urnic perf calls them.
+const (
+	perMessage = "per-message"
+	batched    = "batched"
+)
 
 // A metric is one of the figures of a reading.
 type metric struct {

@@ -109,6 +109,25 @@ func toRaw(name string, m metric) func(round) (sample, error) {
 	}
 }
 
+// toStream compares a contest of ours with a stream of raw TCP of some kind, as toRaw does.
+func toStream(name, kind string, m metric) func(round) (sample, error) {
+	return func(r round) (sample, error) {
+		ours, err := r.figure(name, m)
+		if err != nil {
+			return sample{}, err
+		}
+		streams := r[name].Readings[0].Streams
+		if streams == nil { // by a urnic that had one baseline only
+			return sample{}, errNotRun
+		}
+		got, there := streams[kind]
+		if !there || got.Ratio <= 0 || m.of(got.reading) <= 0 {
+			return sample{}, fmt.Errorf("%s: the run does not say the %s of %s raw TCP", name, m.name, kind)
+		}
+		return sample{got.Ratio, ours, m.of(got.reading), m.text, m.text}, nil
+	}
+}
+
 // toPeer compares a contest of ours with one of a peer's.
 func toPeer(ours, theirs string, m metric) func(round) (sample, error) {
 	return func(r round) (sample, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // A perfReport is what urnic perf --json prints, as far as it is used here.
@@ -26,6 +27,19 @@ type perfResult struct {
 	AllocsPerOp          *float64     `json:"allocs_per_op"`
 	Baseline             *perfResult  `json:"baseline"`
 	Ratio                float64      `json:"ratio"`
+
+	Baselines []perfStream `json:"baselines"`
+}
+
+// A perfStream is one of two baselines of a stream.
+type perfStream struct {
+	perfResult
+	Kind      string `json:"kind"`
+	WriteSize int    `json:"write_size"`
+	ReadSize  int    `json:"read_size"`
+	Tries     []struct {
+		Samples []float64 `json:"samples"`
+	} `json:"tries"`
 }
 
 type percentiles struct {
@@ -63,6 +77,17 @@ func (r *perfResult) reading() *reading {
 	}
 	if r.Baseline != nil {
 		got.Baseline = r.Baseline.reading()
+	}
+	for i := range r.Baselines {
+		b := &r.Baselines[i]
+		s := stream{reading: *b.reading(), WriteSize: b.WriteSize, ReadSize: b.ReadSize}
+		if len(b.Tries) > 0 && len(b.Tries[0].Samples) > 0 { // the first one was taken
+			s.Slowest, s.Fastest = slices.Min(b.Tries[0].Samples), slices.Max(b.Tries[0].Samples)
+		}
+		if got.Streams == nil {
+			got.Streams = map[string]stream{}
+		}
+		got.Streams[b.Kind] = s
 	}
 	return got
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -78,5 +79,31 @@ func TestIdleQPsFitIntoTheOpenFiles(t *testing.T) {
 	got = judge(r, []round{{"idle": did(reading{QPs: 462, BytesPerQPSide: 1})}})
 	if len(got.Errors) != 1 || !strings.Contains(got.Errors[0], "ulimit -Hn") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPerfTellsBothStreamsOfRawTCP(t *testing.T) {
+	got := perfReadings(t, "perf_streams.json")[0]
+	each, batch := got.Streams[perMessage], got.Streams[batched]
+	if len(got.Streams) != 2 || each.WriteSize != 64 || each.Fastest != 0 || batch.WriteSize < 64<<10 || batch.ReadSize < 64<<10 {
+		t.Errorf("%+v", got.Streams)
+	}
+	if batch.Slowest <= 0 || batch.Slowest > batch.Fastest {
+		t.Errorf("tries from %v to %v", batch.Slowest, batch.Fastest)
+	}
+	for kind, s := range got.Streams {
+		if !near(s.Ratio, got.MessagesPerSecond/s.MessagesPerSecond) {
+			t.Errorf("%s: the ratio is %v", kind, s.Ratio)
+		}
+	}
+	if got.Ratio != each.Ratio {
+		t.Errorf("the ratio is %v, and that to a write for each message %v", got.Ratio, each.Ratio)
+	}
+	// Of a run by a urnic that had one baseline, the rows are not run.
+	if _, err := toStream("x", batched, messageRate)(round{"x": did(perfReadings(t, "perf_write.json")...)}); !errors.Is(err, errNotRun) {
+		t.Errorf("%v", err)
+	}
+	if _, err := toStream("x", "other", messageRate)(round{"x": did(got)}); err == nil || errors.Is(err, errNotRun) {
+		t.Errorf("%v", err)
 	}
 }
