@@ -100,7 +100,7 @@ var laterVersion = conformance.Case{
 	Title: fmt.Sprintf("After %d Read Requests, one with DV 0 is refused: Terminate 0x1206", before),
 	Run: func(t *conformance.T) {
 		s := rdmapReading(t, conformance.Setup{})
-		readsNothing(s, before)
+		readsNothing(t, s, before)
 		r := conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0)
 		r.Version, r.Wrong = 0, "DV is 0"
 		s.Post(r)
@@ -113,7 +113,7 @@ var laterMSN = conformance.Case{
 	Title: fmt.Sprintf("MSNs have 32 bits: %d Read Requests in turn are answered, and one with the MSN of 65536 messages before is refused, Terminate 0x1203 or 0x1202", many),
 	Run: func(t *conformance.T) {
 		s := rdmapReading(t, deepReads())
-		readsNothing(s, many)
+		readsNothing(t, s, many)
 		m := s.Due(conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0))
 		m.MSN, m.Wrong = m.MSN-1<<16, "an MSN that has been"
 		s.PostExact(m, wire.Flaw{})
@@ -169,7 +169,7 @@ var laterGapRead = conformance.Case{
 	Title: fmt.Sprintf("After %d Read Requests, one that lacks its first 14 octets, though its last 14 have L=1, is not answered", before),
 	Run: func(t *conformance.T) {
 		s := rdmapReading(t, conformance.Setup{})
-		readsNothing(s, before)
+		readsNothing(t, s, before)
 		part := conformance.Segments(conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0), 14)[1]
 		part.Wrong = "the segment before it is missing"
 		s.Post(part)

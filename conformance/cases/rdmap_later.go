@@ -40,7 +40,7 @@ func (r rdmapBadRead) later() conformance.Case {
 					s.Read(b.STag, b.TO, 8)
 				}
 			} else {
-				readsNothing(s, before)
+				readsNothing(t, s, before)
 			}
 			m := conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, n, stag, to)
 			m.Wrong = "it reads " + r.title
@@ -66,7 +66,7 @@ func (w *rdmapWrongdoing) later() conformance.Case {
 			}
 			s := rdmapReading(t, setup)
 			manyWrites(s, before)
-			readsNothing(s, before)
+			readsNothing(t, s, before)
 			if t.HasService() {
 				sendsBefore(t, s)
 			}
@@ -126,7 +126,7 @@ func rdmapLaterFields() []conformance.Case {
 				}
 				s := rdmapReading(t, setup)
 				manyWrites(s, before)
-				readsNothing(s, before)
+				readsNothing(t, s, before)
 				if t.HasService() {
 					sendsBefore(t, s)
 				}
@@ -200,7 +200,7 @@ var rdmapLaterRules = []conformance.Case{
 		Run: func(t *conformance.T) {
 			const ird = 4
 			s := rdmapTakes(t, ird)
-			readsNothing(s, before)
+			readsNothing(t, s, before)
 			rdmapHoldUp(t, s, ird)
 			m := conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0)
 			m.Wrong = "one more than the target's IRD"
