@@ -212,11 +212,12 @@ func etherLayer(t layers.EthernetType) layer {
 		return layerERSPAN
 	case layers.EthernetTypeLLC:
 		return layerLLC
+	default:
+		if quiet[t] {
+			return layerOther
+		}
+		return layerUnread
 	}
-	if quiet[t] {
-		return layerOther
-	}
-	return layerUnread
 }
 
 // quiet are EtherTypes that carry no IP, though they are in many captures.
@@ -261,18 +262,21 @@ func ipLayer(p layers.IPProtocol, v6 bool) layer {
 		layers.IPProtocolVRRP, layers.IPProtocolUDPLite, layers.IPProtocolRUDP, layers.IPProtocolNoNextHeader,
 		8, 9, 33, 46, 88, 103, 113: // EGP, IGP, DCCP, RSVP, EIGRP, PIM, PGM
 		return layerOther
+	default:
 	}
-	if v6 {
-		switch p {
-		case layers.IPProtocolIPv6HopByHop, layers.IPProtocolIPv6Destination, 135, 139, 140: // Mobility, HIP, Shim6
-			return layerIP6Options
-		case layers.IPProtocolIPv6Routing:
-			return layerIP6Routing
-		case layers.IPProtocolIPv6Fragment:
-			return layerIP6Fragment
-		}
+	if !v6 {
+		return layerUnread
 	}
-	return layerUnread
+	switch p {
+	case layers.IPProtocolIPv6HopByHop, layers.IPProtocolIPv6Destination, 135, 139, 140: // Mobility, HIP, Shim6
+		return layerIP6Options
+	case layers.IPProtocolIPv6Routing:
+		return layerIP6Routing
+	case layers.IPProtocolIPv6Fragment:
+		return layerIP6Fragment
+	default:
+		return layerUnread
+	}
 }
 
 // next turns what follows into layerUnread with its reason, if it is not known.
@@ -327,6 +331,7 @@ func (d *decoder) find(p *Packet) (segment, verdict) {
 				return segment{}, d.damaged(l)
 			}
 			return s, isTCP
+		default:
 		}
 		d.current = l
 		if l, b, ok = d.step(l, b); !ok {
@@ -564,6 +569,7 @@ func (d *decoder) extension(l layer, b []byte) (layer, []byte, bool) {
 			return layerFragment, nil, true
 		}
 		return d.ip(layers.IPProtocol(b[0]), true), b[8:], true // all of the packet (RFC 6946)
+	default:
 	}
 	if err := d.ext.DecodeFromBytes(b, gopacket.NilDecodeFeedback); err != nil {
 		return 0, nil, false
@@ -627,6 +633,7 @@ func (d *decoder) tunnelled(l layer, b []byte) (layer, []byte, bool) {
 			return 0, nil, false
 		}
 		return layerEthernet, b[2:], true
+	default:
 	}
 	// What comes within UDP is what it seems to be only if its header is sound. From
 	// there on, what can't be decoded is reported.

@@ -348,7 +348,7 @@ func TestWhatIsKeptOfAllConnectionsIsBounded(t *testing.T) {
 	w := newWire(t)
 	w.asm = NewAssembler(func(*Conn) Consumer { return nullConsumer{} })
 	block := strings.Repeat("x", 60_000)
-	for i := range 3000 {
+	for i := range 1300 {
 		w.ends[0].init(netip.AddrPortFrom(ourAddr.Addr(), uint16(1000+i)), peerAddr, isnA)
 		w.add(Opener, 0, -1, flagSYN, "")
 		w.add(Opener, 0, -1, 0, block)
@@ -383,10 +383,7 @@ func TestConnectionsOneAfterTheOther(t *testing.T) {
 			}
 			return nullConsumer{}
 		})
-		total := 20_000
-		if name == "closed" {
-			total = 140_000
-		}
+		const total = 12_000
 		var early uint64
 		for i := range total {
 			a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 16), 1}), uint16(i))

@@ -21,7 +21,6 @@ type frame struct{ capture.Packet }
 
 func (f *frame) tcp() []byte     { return f.Data[14+4*int(f.Data[14]&15):] }
 func (f *frame) seq() uint32     { return binary.BigEndian.Uint32(f.tcp()[4:]) }
-func (f *frame) ack() uint32     { return binary.BigEndian.Uint32(f.tcp()[8:]) }
 func (f *frame) flags() byte     { return f.tcp()[13] }
 func (f *frame) header() int     { return int(f.tcp()[12]>>4) * 4 }
 func (f *frame) payload() []byte { return f.tcp()[f.header():f.length()] }
