@@ -63,7 +63,9 @@ type junitOutcome struct {
 // says of it. One that was skipped is skipped. One that is inconclusive is an
 // error if the run was strict, and otherwise skipped with a message that begins
 // with "inconclusive: ": build servers know no fourth outcome, and without
-// strictness it does not break the build. The error is that of w.
+// strictness it does not break the build. A run that is neither pass nor fail has one more
+// suite, with an error that says why: build servers judge by errors and failures. The error
+// of JUnit is that of w.
 func JUnit(w io.Writer, r *conformance.Report) error {
 	all := junitSuites{Name: line(r.Tool) + " conform " + line(r.Target)}
 	all.Timestamp, all.Time = junitTime(r.Began), junitSeconds(r.Duration)
@@ -84,6 +86,9 @@ func JUnit(w io.Writer, r *conformance.Report) error {
 		}
 		s.add(c, r.Strict)
 	}
+	if s := outcomeSuite(r); s != nil {
+		all.Suites = append(all.Suites, s)
+	}
 	slices.SortStableFunc(all.Suites, func(a, b *junitSuite) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range all.Suites {
 		s.Timestamp, s.Time = junitTime(s.began), junitSeconds(s.duration)
@@ -102,6 +107,29 @@ func JUnit(w io.Writer, r *conformance.Report) error {
 	}
 	_, err := io.WriteString(w, "\n")
 	return err
+}
+
+// outcomeSuite returns a suite with the verdict on the run as an error, or nil if the cases
+// tell it.
+func outcomeSuite(r *conformance.Report) *junitSuite {
+	outcome := r.Outcome()
+	if outcome == conformance.Passed || outcome == conformance.Failed {
+		return nil
+	}
+	message := strings.ToUpper(string(outcome)) + ": " + line(r.Headline())
+	return &junitSuite{
+		Name: "run", junitCounts: junitCounts{Tests: 1, Errors: 1}, began: r.Began,
+		Properties: []junitProperty{
+			{"tool", line(r.Tool)},
+			{"target", line(r.Target)},
+			{"profile", line(r.Profile)},
+			{"strict", fmt.Sprint(r.Strict)},
+		},
+		Cases: []junitCase{{
+			Name: "verdict on the run", ClassName: "conform.run", Time: junitSeconds(0),
+			Error: &junitOutcome{Message: message, Type: string(outcome), Body: "\n" + message + "\n"},
+		}},
+	}
 }
 
 // suiteName returns the name of the suite that a case belongs to: its RFC, or its

@@ -138,9 +138,30 @@ func TestJUnitShowsControlsAsEscapes(t *testing.T) {
 
 // A case that no clause of an RFC names is in a suite of its group.
 func TestJUnitCaseWithoutRFCIsInItsGroup(t *testing.T) {
-	r := &conformance.Report{Results: []conformance.Result{{Case: "own/one", Group: "robustness", Verdict: conformance.Pass}}}
+	r := &conformance.Report{Totals: conformance.Totals{Pass: 1}, Results: []conformance.Result{{Case: "own/one", Group: "robustness", Verdict: conformance.Pass}}}
 	all, cases := parsed(t, junit(t, r))
 	if len(all.Suites) != 1 || all.Suites[0].Name != "robustness" || cases["own/one"].ClassName != "conform.robustness.robustness" {
 		t.Errorf("got %+v", all.Suites)
+	}
+}
+
+// Build servers go by errors and failures, so a run that was not successful has one, though no
+// case has.
+func TestJUnitHasTheVerdictOnARunThatDidNotPass(t *testing.T) {
+	for want, r := range map[string]*conformance.Report{
+		"target lost":  {Lost: "it has gone", Totals: conformance.Totals{Pass: 1}},
+		"interrupted":  {Interrupted: true, Totals: conformance.Totals{Pass: 1}},
+		"inconclusive": {Totals: conformance.Totals{Skipped: 1}},
+	} {
+		all, cases := parsed(t, junit(t, r))
+		c := cases["verdict on the run"]
+		if all.Errors != 1 || c.Error == nil || c.Error.Type != want || !strings.HasPrefix(c.Error.Message, strings.ToUpper(want)+": ") {
+			t.Errorf("%s: %d errors, %+v", want, all.Errors, c.Error)
+		}
+	}
+	for _, n := range []conformance.Totals{{Pass: 1}, {Fail: 1}} {
+		if all, _ := parsed(t, junit(t, &conformance.Report{Totals: n})); len(all.Suites) != 0 {
+			t.Errorf("%+v: suites %+v", n, all.Suites)
+		}
 	}
 }
