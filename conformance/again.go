@@ -10,6 +10,7 @@ func (t *T) TryConnect(setup Setup) (*wire.Conn, error) {
 	if t.role == Initiator {
 		nc, err := t.session.Accept(t.ctx, setup)
 		if err != nil {
+			t.tape.Look(false)
 			return nil, err
 		}
 		return t.conn(nc, false), nil
@@ -84,7 +85,7 @@ func (t *T) AwaitServed(after *wire.Conn) {
 	case ok && e.PeerToPeer:
 		s.takeRTR()
 	default: // RFC 5044 §7.1.2 rule 4: the Initiator goes first
-		if _, err := s.Next(t.opts.Quiet); err != nil {
+		if _, err := s.Next(t.Quiet()); err != nil {
 			t.Note("the target has nothing to say: %v", err)
 		}
 	}

@@ -170,7 +170,7 @@ func (s *Stream) AwaitTeardown() {
 
 // AwaitQuiet makes sure that nothing comes for a while.
 func (s *Stream) AwaitQuiet(why string) {
-	a, err := s.next(s.t.opts.Quiet)
+	a, err := s.next(s.t.Quiet())
 	switch {
 	case errors.Is(err, wire.ErrSilence):
 	case err != nil:
@@ -231,7 +231,7 @@ func (s *Stream) AwaitUntouched(b *Buffer) {
 // AwaitQuietEnd waits for what a target might do behind the end of its half.
 func (s *Stream) AwaitQuietEnd() {
 	select {
-	case <-time.After(s.t.opts.Quiet):
+	case <-time.After(s.t.Quiet()):
 	case <-s.t.ctx.Done():
 	}
 }

@@ -10,8 +10,9 @@ type Options struct {
 	// Timeout bounds how long an answer may take that has to come. Zero stands for
 	// DefaultTimeout.
 	Timeout time.Duration
-	// Quiet is how long nothing must come where nothing may come. Zero stands for a
-	// twentieth of Timeout.
+	// Quiet is how long nothing must come where nothing may come. Zero stands for several
+	// times what the target's answers take, as it was measured: not less than 100 ms, nor
+	// more than Timeout.
 	Quiet time.Duration
 	// Settle is how long to wait after start-up before anything is sent to a target
 	// that is the Responder. Linux siw wants some time: it does not notice an FPDU
@@ -33,6 +34,8 @@ type Options struct {
 	PcapDir string
 	// Progress, if not nil, is told of each result as it comes, one at a time.
 	Progress func(done, all int, r Result)
+
+	rtt *rtt // measured
 }
 
 // DefaultTimeout suits a peer on the same network, or a slow guest on the same
@@ -46,11 +49,9 @@ func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
-	if o.Quiet <= 0 {
-		o.Quiet = o.Timeout / 20
-	}
 	if o.Jobs <= 0 {
 		o.Jobs = DefaultJobs
 	}
+	o.rtt = &rtt{}
 	return o
 }

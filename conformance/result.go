@@ -32,6 +32,10 @@ type Result struct {
 	Began    time.Time     `json:"began"`
 	Duration time.Duration `json:"duration_ns"`
 	Pcap     string        `json:"pcap,omitempty"` // the file with the recording, if there is one
+
+	heard   time.Time // when something came last from the target
+	unshown bool      // the verdict rests on what did not come, not on bytes of the target
+	closed  bool      // the target has ended a connection by FIN
 }
 
 // A Report is the outcome of a run.

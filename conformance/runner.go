@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net"
@@ -99,18 +100,15 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	runs := r.runs()
 	report := &Report{Profile: r.Profile.Name(), Strict: opts.Strict, Began: time.Now()}
 	results := make([]Result, len(runs))
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	life := &vitals{r: r, opts: opts, end: end}
 	var (
 		mu   sync.Mutex
 		done int
 	)
 	one := func(i int) {
-		results[i] = r.one(ctx, opts, runs[i])
-		if r.Profile.Serial() && results[i].Verdict == Inconclusive {
-			// An earlier case may have done for the target.
-			if revived, err := r.revive(ctx, opts, runs[i].role); revived && err == nil {
-				results[i] = r.one(ctx, opts, runs[i])
-			}
-		}
+		results[i] = life.judge(ctx, runs[i], r.one(ctx, opts, runs[i]))
 		mu.Lock()
 		defer mu.Unlock()
 		done++
@@ -140,15 +138,18 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	wg.Wait()
 	for _, i := range harmful {
 		if _, err := r.revive(ctx, opts, runs[i].role); err != nil {
-			opts.Revive = nil
+			opts.Revive, life.opts.Revive = nil, nil
 			results[i] = describe(runs[i])
 			results[i].Verdict, results[i].Reason = Skipped, fmt.Sprintf("the target can't be brought back: %v", err)
 			continue
 		}
 		one(i)
 	}
+	life.last(ctx, slices.ContainsFunc(results, func(r Result) bool { return r.Verdict != Skipped }))
+	life.withdraw(results)
+	report.Lost = life.sentence()
 	report.Results = results
-	report.Interrupted = ctx.Err() != nil
+	report.Interrupted = ctx.Err() != nil && !life.lost
 	report.Duration = time.Since(report.Began)
 	for _, res := range results {
 		report.Totals.Add(res.Verdict)
@@ -197,6 +198,9 @@ func (r *Runner) one(ctx context.Context, opts Options, run run) Result {
 	switch {
 	case ctx.Err() != nil:
 		res.Verdict, res.Reason = Skipped, "the run was given up"
+		if errors.Is(context.Cause(ctx), errLost) {
+			res.Reason = errLost.Error()
+		}
 	case roles&run.role == 0:
 		res.Verdict, res.Reason = Skipped, fmt.Sprintf("the target can't be had as %s: see --listen", run.role)
 	case opts.Spare && run.c.harms(run.role):
@@ -245,6 +249,7 @@ func (r *Runner) try(ctx context.Context, opts Options, run run, res *Result) {
 		session, err := r.Profile.Begin(ctx, tape)
 		if err != nil {
 			res.Verdict, res.Reason = Inconclusive, fmt.Sprintf("the target can't be reached: %v", err)
+			tape.Look(false)
 			return
 		}
 		t.session = session
@@ -254,6 +259,7 @@ func (r *Runner) try(ctx context.Context, opts Options, run run, res *Result) {
 		}
 	}()
 	<-done
+	t.observe()
 	if pcap != nil {
 		name, err := pcap.close()
 		res.Pcap = name

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"urnic/conformance/service"
 	"urnic/conformance/wire"
@@ -19,12 +21,13 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// deaf is a profile for cases that need no target: Dial reaches a listener that
-// says nothing.
+// deaf is a profile for cases that need no target: Dial reaches a listener that answers
+// start-up, and says nothing else.
 type deaf struct {
 	needs  Needs
 	roles  Roles
 	listen net.Listener
+	begun  int
 	closed int
 	mu     sync.Mutex
 }
@@ -33,6 +36,9 @@ func (*deaf) Name() string             { return "deaf" }
 func (d *deaf) Offers() (Needs, Roles) { return d.needs, d.roles }
 func (*deaf) Serial() bool             { return false }
 func (d *deaf) Begin(context.Context, *wire.Tape) (Session, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.begun++
 	return &deafSession{d: d}, nil
 }
 
@@ -67,7 +73,27 @@ func newDeaf(t *testing.T) *deaf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer nc.Close()
+				c := wire.NewConn(nc, wire.NewTape(), nil)
+				if request, err := c.ReadFrame(time.Minute); err == nil {
+					_ = c.SendFrame(ReplyFor(Setup{}, request), "")
+				}
+				_, _ = io.Copy(io.Discard, nc)
+			})
+		}
+	})
 	return &deaf{roles: BothRoles, listen: l}
 }
 
@@ -116,8 +142,8 @@ func TestVerdicts(t *testing.T) {
 			if res.Verdict != c.want || !strings.Contains(res.Reason, c.reason) {
 				t.Errorf("%s: %s", res.Verdict, res.Reason)
 			}
-			if d.closed != 1 {
-				t.Errorf("the session is closed %d times", d.closed)
+			if d.closed != d.begun {
+				t.Errorf("of %d sessions, %d are closed", d.begun, d.closed)
 			}
 		})
 	}

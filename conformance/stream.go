@@ -102,9 +102,13 @@ func (s Setup) flags() uint8 {
 func (s *Stream) initiate(setup Setup) {
 	t := s.t
 	s.Request = RequestFor(setup)
+	asked := time.Now()
 	t.Try(s.SendFrame(s.Request, ""), "sending the Request")
 	var err error
 	s.Reply, err = s.ReadFrame(t.opts.Timeout)
+	if err == nil {
+		t.opts.rtt.add(time.Since(asked))
+	}
 	if err != nil {
 		t.Inconclusive("there is no Reply to an ordinary Request: %v", err)
 	}
@@ -144,10 +148,12 @@ func (s *Stream) respond(setup Setup) {
 
 // takeRTR takes the message that makes an Initiator's side ready (RFC 6581 §9.2).
 func (s *Stream) takeRTR() {
+	began := time.Now()
 	a, err := s.Next(s.t.opts.Timeout)
 	if err != nil {
 		s.t.Inconclusive("the target has sent no RTR: %v", err)
 	}
+	s.t.opts.rtt.add(time.Since(began))
 	s.Spoken = true
 	if a.Opcode != wire.ReadRequest {
 		return

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -37,7 +38,12 @@ func (t *T) Role() Roles { return t.role }
 func (t *T) Timeout() time.Duration { return t.opts.Timeout }
 
 // Quiet returns how long nothing must come where nothing may.
-func (t *T) Quiet() time.Duration { return t.opts.Quiet }
+func (t *T) Quiet() time.Duration {
+	if t.opts.Quiet > 0 {
+		return t.opts.Quiet
+	}
+	return t.opts.rtt.quiet(t.opts.Timeout)
+}
 
 // Note puts a remark on the tape.
 func (t *T) Note(format string, args ...any) { t.tape.Note(wire.Control, fmt.Sprintf(format, args...)) }
@@ -74,6 +80,9 @@ func (t *T) Skip(format string, args ...any) {
 // went wrong.
 func (t *T) Try(err error, what string) {
 	if err != nil {
+		if _, answered := errors.AsType[*service.Error](err); !answered {
+			t.tape.Look(false)
+		}
 		t.Inconclusive("%s: %v", what, err)
 	}
 }
@@ -142,6 +151,7 @@ func (t *T) dial(address string) (*wire.Conn, error) {
 	d := net.Dialer{Timeout: t.opts.Timeout}
 	nc, err := d.DialContext(t.ctx, "tcp", address)
 	if err != nil {
+		t.tape.Look(false)
 		return nil, err
 	}
 	return t.conn(nc, true), nil

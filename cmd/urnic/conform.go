@@ -48,7 +48,8 @@ no iWARP endpoint), 3 for TARGET LOST, 4 for INCONCLUSIVE, and 130 for INTERRUPT
 
 It damages no memory but what the target opens to it, yet it is no guest for a machine in
 use: an endpoint may crash of it. Cases of which that is known come last; --spare leaves
-them out, --revive names a command that brings the target back in between.`
+them out, --revive names a command that brings the target back in between. A target that does
+not answer any more ends the run.`
 
 // conformOptions are the flags of urnic conform.
 type conformOptions struct {

@@ -3,9 +3,13 @@ package main
 import (
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"urnic/conformance/wire"
 )
 
 // replying accepts connections, and answers what comes first on each of them. Nil closes the
@@ -83,5 +87,60 @@ func TestConformServeAndPerfServerHaveDifferentPorts(t *testing.T) {
 	do(t, err)
 	if servePort == perfPort {
 		t.Errorf("conform serve listens at %s, and perf server at %s", serve, perf)
+	}
+}
+
+// mortal is an endpoint that answers start-up on its first connections, and then is gone.
+func mortal(t *testing.T, connections int) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	reply := wire.Frame{Key: wire.ReplyKey, Flags: wire.FlagC | wire.FlagS, Rev: 2, Private: wire.Enhanced{IRD: 1, ORD: 1}.Octets()}
+	wg.Go(func() {
+		defer l.Close()
+		for range connections {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer conn.Close()
+				b := make([]byte, wire.FrameLen+wire.EnhancedLen)
+				if _, err := io.ReadFull(conn, b); err == nil {
+					_, _ = conn.Write(reply.Octets())
+					_, _ = conn.Read(b)
+				}
+			})
+		}
+	})
+	return l.Addr().String()
+}
+
+// Text, JSON, JUnit, page and exit status agree on a target that is lost.
+func TestConformEndsWithATargetThatIsLost(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	args := []string{
+		"conform", "--target", mortal(t, 4), "--only", "rfc5041-7.1",
+		"--json", file("r.json"), "--junit", file("r.xml"), "--html", file("r.html"),
+	}
+	status, out, errOut := urnic(t, nil, args...)
+	wantErrorStatus(t, args, 3, status, errOut, "the target may have crashed", "rfc5041-7.1-")
+	if !strings.HasPrefix(out, "TARGET LOST: the target may have crashed") {
+		t.Errorf("it begins with %.200q", out)
+	}
+	for name, text := range map[string]string{
+		"r.json": `"outcome": "target lost"`, "r.xml": `type="target lost"`, "r.html": "the target may have crashed",
+	} {
+		if b, err := os.ReadFile(file(name)); err != nil || !strings.Contains(string(b), text) {
+			t.Errorf("%s does not say %q: %v", name, text, err)
+		}
 	}
 }

@@ -111,6 +111,9 @@ func TestSchemaHasEveryField(t *testing.T) {
 			names[name] = true
 		}
 		for field := range c.typ.Fields() {
+			if !field.IsExported() {
+				continue
+			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			names[name] = true
 		}

@@ -26,6 +26,9 @@ type Client struct {
 	mu   sync.Mutex
 	last uint64 // ID of the last request
 	err  error  // why the session has ended
+
+	asked, answered time.Time // when the last call ended, and the last that had an answer
+	silent          bool      // the last call had no answer, or said that nothing came in time
 }
 
 // Dial opens a session with the service at host:port.
@@ -73,6 +76,7 @@ func (c *Client) call(ctx context.Context, op string, args, result any) error {
 		return fmt.Errorf("conformance service: %s: the session has ended: %w", op, c.err)
 	}
 	err := c.exchange(ctx, op, args, result)
+	c.note(err)
 	if _, answered := errors.AsType[*Error](err); err == nil || answered {
 		return err
 	}
@@ -82,6 +86,24 @@ func (c *Client) call(ctx context.Context, op string, args, result any) error {
 	c.err = err
 	_ = c.conn.Close() // err says why
 	return fmt.Errorf("conformance service: %s: %w", op, err)
+}
+
+// note keeps whether a call had an answer.
+func (c *Client) note(err error) {
+	c.asked = time.Now()
+	_, answered := errors.AsType[*Error](err)
+	if answered || err == nil {
+		c.answered = c.asked
+	}
+	c.silent = err != nil && (!answered || CodeOf(err) == CodeTimeout)
+}
+
+// Answered returns when the last call ended and when the last answer came, and reports
+// whether the last call brought more than that nothing came in time.
+func (c *Client) Answered() (asked, answered time.Time, last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked, c.answered, !c.silent
 }
 
 func (c *Client) exchange(ctx context.Context, op string, args, result any) error {

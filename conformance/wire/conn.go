@@ -251,7 +251,8 @@ func (c *Conn) take(n int) []byte {
 
 // ReadFrame reads a start-up frame. It returns ErrSilence or an *EndError if none
 // comes.
-func (c *Conn) ReadFrame(timeout time.Duration) (Frame, error) {
+func (c *Conn) ReadFrame(timeout time.Duration) (_ Frame, err error) {
+	defer func() { c.tape.Look(!missing(err)) }()
 	deadline := time.Now().Add(timeout)
 	if err := c.fill(FrameLen, deadline); err != nil {
 		c.leftover()
@@ -279,6 +280,11 @@ func (c *Conn) leftover() {
 	}
 }
 
+// missing reports whether an error of reading says only that nothing came.
+func missing(err error) bool {
+	return errors.Is(err, ErrSilence) || errors.As(err, new(*EndError)) || errors.As(err, new(net.Error))
+}
+
 // An Arrival is a segment that came, in its FPDU.
 type Arrival struct {
 	Segment
@@ -288,7 +294,8 @@ type Arrival struct {
 
 // Next reads the next segment. It returns ErrSilence or an *EndError if none comes.
 // What is wrong with the segment is in the Arrival, and in Faults.
-func (c *Conn) Next(timeout time.Duration) (Arrival, error) {
+func (c *Conn) Next(timeout time.Duration) (_ Arrival, err error) {
+	defer func() { c.tape.Look(!missing(err)) }()
 	deadline := time.Now().Add(timeout)
 	before, state := c.in, c.inward
 	taken := 0

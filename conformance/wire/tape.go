@@ -66,6 +66,9 @@ type Tape struct {
 	oldest int     // in last
 	lost   int
 	conns  int
+
+	looked, heard time.Time // when something was awaited last, and when it came
+	missed        bool      // what was awaited last did not come
 }
 
 // NewTape returns an empty tape whose time begins now.
@@ -107,6 +110,31 @@ func (t *Tape) Events() (events []Event, lost int) {
 	}
 	events = append(events, t.last[t.oldest:]...)
 	return append(events, t.last[:t.oldest]...), t.lost
+}
+
+// Look notes that something was awaited of the target, and whether it came.
+func (t *Tape) Look(came bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.looked, t.missed = time.Now(), !came
+	if came {
+		t.heard = t.looked
+	}
+}
+
+// Heard returns when something came last of the target, and reports whether what was awaited
+// last has come: also if nothing was.
+func (t *Tape) Heard() (at time.Time, last bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.heard, !t.missed
+}
+
+// Looked returns when something was awaited last.
+func (t *Tape) Looked() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.looked
 }
 
 func (t *Tape) newConn() int {
