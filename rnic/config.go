@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"urnic/internal/listen"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rdmap"
@@ -117,8 +118,7 @@ func (tcpNetwork) Dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 func (tcpNetwork) Listen(ctx context.Context, address string) (net.Listener, error) {
-	var c net.ListenConfig
-	return c.Listen(ctx, "tcp", address)
+	return listen.TCP(ctx, address)
 }
 
 // A ConnParam says what a connection is to be like. The zero ConnParam takes

@@ -24,8 +24,8 @@ type Listener struct {
 	err    error // of Close
 }
 
-// Listen listens at host:port; an empty host stands for all addresses, port 0
-// for a free one. It returns an *OpError that wraps a *pd.LimitError or an error
+// Listen listens at host:port; an empty host stands for all addresses, 0.0.0.0 for those
+// of IPv4 alone, [::] for those of IPv6 alone, and port 0 for a free one. It returns an *OpError that wraps a *pd.LimitError or an error
 // of the network.
 func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) {
 	op := "listen at " + address

@@ -23,6 +23,7 @@ import (
 	"urnic/conformance/profile"
 	"urnic/conformance/report"
 	"urnic/conformance/wire"
+	"urnic/internal/listen"
 )
 
 const conformLong = `Conform says of an iWARP endpoint whether it keeps the RFCs (5044, 5041, 5040, 6581, 7306,
@@ -94,7 +95,7 @@ func newConformCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.target, "target", "", "the target's address, `HOST:PORT`")
 	f.StringVar(&o.profile, "profile", "raw", "what runs there: raw, rping, urnic or rpcrdma")
-	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` to which the target connects, as initiator")
+	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` to which the target connects, as initiator; 0.0.0.0 is IPv4 alone, [::] IPv6 alone")
 	f.StringSliceVar(&o.only, "only", nil, "cases to run, by `ID`, by the beginning of one (rfc5041-7.1), or by group")
 	f.BoolVar(&o.strict, "strict", false, "take a SHOULD that is not kept for a failure, and no inconclusive case for success")
 	f.DurationVar(&o.timeout, "timeout", conformance.DefaultTimeout, "how long an answer may take")
@@ -200,7 +201,7 @@ func (o *conformOptions) newProfile(ctx context.Context) (conformance.Profile, f
 	var listener *net.TCPListener
 	end := func() error { return nil }
 	if o.listen != "" {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
+		l, err := listen.TCP(ctx, o.listen)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--listen %s: %w", o.listen, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"urnic/conformance/service"
+	"urnic/internal/listen"
 )
 
 // conformServeOptions are the flags of urnic conform serve.
@@ -49,7 +50,7 @@ With --json it says in one line that it listens: {"listening":"127.0.0.1:7176","
 	}
 	cmd.SetFlagErrorFunc(flagError) // not with the status of urnic conform
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7176", "`ADDRESS` and port to listen at")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7176", "`ADDRESS` and port to listen at; 0.0.0.0 is IPv4 alone, [::] IPv6 alone, no address both")
 	f.BoolVar(&o.json, "json", false, "say as a JSON object where it listens")
 	f.BoolVar(&o.connectAnywhere, "connect-anywhere", false, "let those who ask have connections made to any host")
 	f.IntVar(&o.maxSessions, "max-sessions", service.DefaultMaxSessions, "`SESSIONS` at a time")
@@ -80,8 +81,7 @@ func runConformServe(ctx context.Context, o *conformServeOptions, stdout, stderr
 		return err
 	}
 	defer func() { err = errors.Join(err, files.closeFiles()) }()
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", o.listen)
+	l, err := listen.TCP(ctx, o.listen)
 	if err != nil {
 		return adviseConformListen(err, o.listen)
 	}

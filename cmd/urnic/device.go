@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"urnic/internal/capture"
+	"urnic/internal/listen"
 	"urnic/mpa"
 	"urnic/rnic"
 )
@@ -166,6 +167,5 @@ func (n boundNetwork) Dial(ctx context.Context, address string) (net.Conn, error
 }
 
 func (boundNetwork) Listen(ctx context.Context, address string) (net.Listener, error) {
-	var c net.ListenConfig
-	return c.Listen(ctx, "tcp", address)
+	return listen.TCP(ctx, address)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"urnic/internal/listen"
 	"urnic/ulp/nfs"
 	"urnic/ulp/oncrpc"
 )
@@ -145,8 +146,7 @@ func (reservedNetwork) Dial(ctx context.Context, address string) (net.Conn, erro
 }
 
 func (reservedNetwork) Listen(ctx context.Context, address string) (net.Listener, error) {
-	var lc net.ListenConfig
-	return lc.Listen(ctx, "tcp", address)
+	return listen.TCP(ctx, address)
 }
 
 // A nfsSession is what commands of urnic nfs work with.

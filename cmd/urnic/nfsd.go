@@ -107,8 +107,8 @@ With --json it says in one line where it listens:
 }
 
 func (o *nfsdOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.rdma, "rdma", ":20049", "`ADDRESS` and port to listen at for RDMA, or off")
-	f.StringVar(&o.tcp, "tcp", ":2049", "`ADDRESS` and port to listen at for TCP")
+	f.StringVar(&o.rdma, "rdma", ":20049", "`ADDRESS` and port to listen at for RDMA, or off; 0.0.0.0 is IPv4 alone, [::] IPv6 alone")
+	f.StringVar(&o.tcp, "tcp", ":2049", "`ADDRESS` and port to listen at for TCP; likewise")
 	f.BoolVar(&o.readOnly, "ro", false, "let nothing be changed")
 	f.StringArrayVar(&o.allow, "allow", nil, "let clients with addresses of this `CIDR` mount it, or all (default 127.0.0.0/8 and ::1); can be given several times")
 	f.BoolVar(&o.insecure, "insecure", false, "take calls from ports above 1023 too, and of this machine's users as anybody")

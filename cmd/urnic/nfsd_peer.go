@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"urnic/internal/listen"
 	"urnic/internal/peeruid"
 	"urnic/ulp/nfs/nfsd"
 )
@@ -65,8 +66,7 @@ func (admittingNetwork) Dial(ctx context.Context, address string) (net.Conn, err
 }
 
 func (n admittingNetwork) Listen(ctx context.Context, address string) (net.Listener, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
+	l, err := listen.TCP(ctx, address)
 	if err != nil {
 		return nil, err
 	}

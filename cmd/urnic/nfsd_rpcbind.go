@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"urnic/internal/listen"
 	"urnic/internal/printable"
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/oncrpc"
@@ -19,19 +20,21 @@ import (
 // MOUNT, which is never asked over RDMA (RFC 8267 §5.1).
 func (s *nfsServer) mappings() []rpcbind.Mapping {
 	var list []rpcbind.Mapping
+	both := listen.Network(s.o.tcp) == "tcp"
 	for _, l := range s.tcp {
-		list = append(list, mappings(nfs3.Program, l.Addr(), rpcbind.TCP, rpcbind.TCP6)...)
-		list = append(list, mappings(nfs3.MountProgram, l.Addr(), rpcbind.TCP, rpcbind.TCP6)...)
+		list = append(list, mappings(nfs3.Program, l.Addr(), both, rpcbind.TCP, rpcbind.TCP6)...)
+		list = append(list, mappings(nfs3.MountProgram, l.Addr(), both, rpcbind.TCP, rpcbind.TCP6)...)
 	}
+	both = listen.Network(s.o.rdma) == "tcp"
 	for _, l := range s.rdma {
-		list = append(list, mappings(nfs3.Program, l.Addr(), rpcbind.RDMA, rpcbind.RDMA6)...)
+		list = append(list, mappings(nfs3.Program, l.Addr(), both, rpcbind.RDMA, rpcbind.RDMA6)...)
 	}
 	return list
 }
 
 // mappings returns those of version 3 of a program: of both families, if it listens at all
-// addresses of a machine with IPv6.
-func mappings(program uint32, listener net.Addr, four, six string) (list []rpcbind.Mapping) {
+// addresses of a machine with IPv6, and was not told to listen at those of IPv6 alone.
+func mappings(program uint32, listener net.Addr, both bool, four, six string) (list []rpcbind.Mapping) {
 	a, err := netip.ParseAddrPort(listener.String())
 	if err != nil {
 		return nil
@@ -44,7 +47,7 @@ func mappings(program uint32, listener net.Addr, four, six string) (list []rpcbi
 	switch {
 	case ip.Is4():
 		add(four, ip)
-	case ip.IsUnspecified():
+	case ip.IsUnspecified() && both:
 		add(four, netip.IPv4Unspecified())
 		fallthrough
 	default:

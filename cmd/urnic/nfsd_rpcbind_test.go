@@ -122,11 +122,15 @@ func TestNetidsOfListeners(t *testing.T) {
 		"[fe80::1%lo]:2049":  "tcp6 fe80::1.8.1",
 	} {
 		var got []string
-		for _, m := range mappings(1, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)), rpcbind.TCP, rpcbind.TCP6) {
+		for _, m := range mappings(1, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)), true, rpcbind.TCP, rpcbind.TCP6) {
 			got = append(got, m.Netid+" "+m.Addr)
 		}
 		if s := strings.Join(got, ", "); s != want {
 			t.Errorf("%s: %s; want %s", addr, s, want)
 		}
+	}
+	six := mappings(1, &net.TCPAddr{IP: net.IPv6unspecified, Port: 2049}, false, rpcbind.TCP, rpcbind.TCP6)
+	if len(six) != 1 || six[0].Netid != rpcbind.TCP6 || six[0].Addr != "::.8.1" {
+		t.Errorf("at all addresses of IPv6 alone: %v", six)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"urnic/internal/listen"
 	"urnic/internal/perf"
 	"urnic/rnic"
 	"urnic/ulp/nfs/nfsd"
@@ -125,8 +126,7 @@ func (s *nfsServer) open(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	s.tcp, err = listenAll(o.addresses(o.tcp, o.givenTCP), func(address string) (net.Listener, error) {
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", address)
+		l, err := listen.TCP(ctx, address)
 		if err == nil {
 			s.close = append(s.close, func() error { // if it was never served
 				if err := l.Close(); !errors.Is(err, net.ErrClosed) {

@@ -189,7 +189,7 @@ they measure. It has no authentication; listen where only those reach it who may
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", perfPort), "`ADDRESS` and port to listen at")
+	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", perfPort), "`ADDRESS` and port to listen at; 0.0.0.0 is IPv4 alone, [::] IPv6 alone, no address both")
 	f.StringVar(&o.maxMemory, "max-memory", "2G", "`OCTETS` of memory that all clients may ask for, with K, M or G")
 	o.add(f)
 	return cmd

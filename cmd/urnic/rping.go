@@ -72,7 +72,7 @@ func newRpingCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVarP(&o.server, "server", "s", false, "be the server")
 	f.BoolVarP(&o.client, "client", "c", false, "be the client")
-	f.StringVarP(&o.address, "address", "a", "", "the server's `ADDRESS`, IPv4 or IPv6; a server listens at all if there is none")
+	f.StringVarP(&o.address, "address", "a", "", "the server's `ADDRESS`, IPv4 or IPv6; a server listens at all if there is none, at those of one family with 0.0.0.0 or ::")
 	f.StringVarP(&o.source, "source", "I", "", "`ADDRESS` from which a client connects")
 	f.IntVarP(&o.port, "port", "p", 7174, "the server's `PORT`")
 	f.IntVarP(&o.count, "count", "C", 0, "`ROUNDS` of a client (0: until interrupted)")

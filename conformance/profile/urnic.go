@@ -9,6 +9,7 @@ import (
 	"urnic/conformance"
 	"urnic/conformance/service"
 	"urnic/conformance/wire"
+	"urnic/internal/listen"
 )
 
 // Urnic gets at a target that runs the test service.
@@ -85,7 +86,8 @@ func (s *urnicSession) Accept(ctx context.Context, setup conformance.Setup) (_ n
 		return nil, err
 	}
 	config := net.ListenConfig{Control: segmentSize(setup.MSS)}
-	l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	address := net.JoinHostPort(host, "0")
+	l, err := config.Listen(ctx, listen.Network(address), address)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 
+	"urnic/internal/listen"
 	"urnic/rnic"
 )
 
@@ -29,8 +30,7 @@ func (n network) Listen(ctx context.Context, address string) (l net.Listener, er
 	if n.inner != nil {
 		l, err = n.inner.Listen(ctx, address)
 	} else {
-		var c net.ListenConfig
-		l, err = c.Listen(ctx, "tcp", address)
+		l, err = listen.TCP(ctx, address)
 	}
 	if err != nil {
 		return nil, err

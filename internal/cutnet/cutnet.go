@@ -13,6 +13,7 @@ import (
 	"net"
 	"sync/atomic"
 
+	"urnic/internal/listen"
 	"urnic/internal/sockio"
 )
 
@@ -40,8 +41,7 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 
 // Listen listens at a TCP address.
 func (n *Network) Listen(ctx context.Context, address string) (net.Listener, error) {
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", address)
+	l, err := listen.TCP(ctx, address)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+
+	"urnic/internal/listen"
 )
 
 // A rawServer is the server's side of a round in which connections over bare TCP are
@@ -20,8 +22,7 @@ type rawServer struct {
 
 // listenRaw begins a round, at the address of host.
 func listenRaw(ctx context.Context, host string, r *rawSetup) (*rawServer, error) {
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	l, err := listen.TCP(ctx, net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +91,8 @@ type rawSet struct {
 
 // openRaw listens at an address of host, and accepts the connections of a set.
 func openRaw(ctx context.Context, host string, r *rawSetup) (*rawSet, error) {
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+
+	l, err := listen.TCP(ctx, net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, err
 	}

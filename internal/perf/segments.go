@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"sync"
+
+	"urnic/internal/listen"
 )
 
 // Segments is the network of the operating system, as an rnic.Network, that can
@@ -30,8 +32,7 @@ func (s *Segments) Dial(ctx context.Context, address string) (net.Conn, error) {
 
 // Listen listens for TCP connections.
 func (*Segments) Listen(ctx context.Context, address string) (net.Listener, error) {
-	var c net.ListenConfig
-	return c.Listen(ctx, "tcp", address)
+	return listen.TCP(ctx, address)
 }
 
 // size returns the octets of a segment, or 0 if nothing tells. It grows while

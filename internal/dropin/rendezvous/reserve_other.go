@@ -5,6 +5,8 @@ package rendezvous
 import (
 	"context"
 	"net"
+
+	"urnic/internal/listen"
 )
 
 // A listeningPort listens from the beginning: the drop-in library, which wants closed
@@ -16,8 +18,7 @@ func (p listeningPort) Listen() (net.Listener, error) { return p.Listener, nil }
 
 // reserveTCP takes a port at an address.
 func reserveTCP(ctx context.Context, address string) (Port, error) {
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", address)
+	l, err := listen.TCP(ctx, address)
 	if err != nil {
 		return nil, err
 	}
