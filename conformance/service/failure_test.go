@@ -1,10 +1,12 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 
 	"urnic/mpa"
@@ -63,5 +65,37 @@ func TestAFailedStartupIsToldOnce(t *testing.T) {
 	c.startupFailed(peer, nil, errors.New("the last"))
 	if o := <-l.results; o.err.Message != "the first to know" || o.err.Code != CodeStartup || len(l.results) != 0 {
 		t.Errorf("told: %v, and %d more", o.err, len(l.results))
+	}
+}
+
+// A request that is one too many to be held leaves nothing behind.
+func TestARequestThatIsNotHeldIsForgotten(t *testing.T) {
+	dev, err := rnic.Open(rnic.Config{})
+	check(t, err)
+	defer dev.Close()
+	domain, err := dev.AllocPD()
+	check(t, err)
+	from, err := dev.Listen(t.Context(), "127.0.0.1:0")
+	check(t, err)
+	cq, err := dev.CreateCQ(rnic.CQAttr{Entries: 4})
+	check(t, err)
+	qp, err := domain.CreateQP(rnic.QPAttr{SendCQ: cq, RecvCQ: cq})
+	check(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var connecting sync.WaitGroup
+	connecting.Go(func() { _ = qp.Connect(ctx, from.Addr().String(), rnic.ConnParam{}) }) // nobody answers
+	r, err := from.Accept(t.Context())
+	check(t, err)
+	c := &session{starting: make(map[netip.AddrPort]*listener), held: make(map[int]*heldRequest)}
+	for n := range maxAccepted {
+		c.held[n+1] = nil
+	}
+	l := &listener{session: c, results: make(chan outcome, 1), args: ListenArgs{Answer: AnswerHold}}
+	c.starting[addrPort(r.RemoteAddr())] = l
+	l.dealWith(t.Context(), r)
+	cancel()
+	connecting.Wait()
+	if len(c.starting) != 0 || len(c.held) != maxAccepted || len(l.results) != 0 {
+		t.Errorf("%d start-ups, %d held, %d results", len(c.starting), len(c.held), len(l.results))
 	}
 }

@@ -130,6 +130,7 @@ func (l *listener) dealWith(ctx context.Context, r *rnic.ConnRequest) {
 		c := l.session
 		c.mu.Lock()
 		if len(c.held) >= maxAccepted {
+			delete(c.starting, peer)
 			c.mu.Unlock()
 			_ = r.Close() // it is one too many
 			return

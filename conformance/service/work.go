@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 
 	"urnic/rnic"
@@ -212,7 +213,8 @@ func mask(m *Uint64) uint64 {
 }
 
 // postAndWait posts one request and waits for its completion; others that come
-// before it are kept.
+// before it are kept. It refuses to if as many are kept as the completion queue has
+// places: else there would be no bound, as the places are free again.
 func (c *session) postAndWait(ctx context.Context, qp int, wr rnic.SendWR, timeout int) error {
 	q, err := find(c, c.qps, qp, "queue pair")
 	if err != nil {
@@ -223,6 +225,9 @@ func (c *session) postAndWait(ctx context.Context, qp int, wr rnic.SendWR, timeo
 		return err
 	}
 	defer cancel()
+	if n := len(q.send.waiting); n >= q.send.cq.Entries() {
+		return &Error{Code: CodeLimit, Message: fmt.Sprintf("%d completions of the send queue wait to be fetched: fetch some with completion first", n)}
+	}
 	wr.ID = c.keep(&buffer{op: opcodes[wr.Op], qp: q.num, send: true})
 	if err := q.rnic.PostSend(wr); err != nil {
 		c.take(wr.ID)

@@ -288,3 +288,30 @@ func TestSharedReceivesOfAClosedQueuePairAreGivenUp(t *testing.T) {
 		check(t, b.CloseQP(t.Context(), b.qp))
 	}
 }
+
+// Completions that nobody fetches are kept up to a limit.
+func TestCompletionsThatAreKeptHaveABound(t *testing.T) {
+	const entries = 4
+	a, b := pair(t, ListenArgs{}, ConnectArgs{QP: QPAttr{SendEntries: entries}})
+	target := must(b.Register(t.Context(), RegisterArgs{Length: 8, Access: []string{LocalWrite, RemoteWrite}}))(t)
+	w := must(a.Window(t.Context(), WindowArgs{Type: 1}))(t)
+	r := must(a.Register(t.Context(), RegisterArgs{Length: 1, Access: []string{BindWindow}}))(t)
+	bind := func() error {
+		_, err := a.Bind(t.Context(), BindArgs{QP: a.qp, MW: w.MW, MR: r.MR, Length: 1, Access: []string{RemoteRead}, Timeout: 5000})
+		return err
+	}
+	var ids []uint64
+	for range entries {
+		ids = append(ids, must(a.Post(t.Context(), a.qp, Post{Op: OpWrite, Data: []byte{1}, Remote: target.Remote(0)}))(t)...)
+		check(t, bind()) // which keeps the completion of the Write
+	}
+	refused(t, bind(), CodeLimit)
+	for i, id := range ids {
+		if c := a.completes(t, SendQueue, OpWrite); c.ID != id {
+			t.Errorf("completion of %d; want %d", c.ID, id)
+		}
+		if i == 0 {
+			check(t, bind())
+		}
+	}
+}

@@ -91,7 +91,6 @@ type rawSet struct {
 
 // openRaw listens at an address of host, and accepts the connections of a set.
 func openRaw(ctx context.Context, host string, r *rawSetup) (*rawSet, error) {
-
 	l, err := listen.TCP(ctx, net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, err
