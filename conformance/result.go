@@ -34,6 +34,7 @@ type Result struct {
 	Pcap     string        `json:"pcap,omitempty"` // the file with the recording, if there is one
 
 	heard   time.Time // when something came last from the target
+	failed  bool      // the case failed, whatever became of the verdict
 	unshown bool      // the verdict rests on what did not come, not on bytes of the target
 	closed  bool      // the target has ended a connection by FIN
 }

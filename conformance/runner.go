@@ -211,6 +211,7 @@ func (r *Runner) one(ctx context.Context, opts Options, run run) Result {
 	default:
 		r.try(ctx, opts, run, &res)
 	}
+	res.failed = res.Verdict == Fail
 	advise(opts, &res)
 	res.Duration = time.Since(res.Began)
 	return res

@@ -43,18 +43,18 @@ func (v *vitals) judge(ctx context.Context, run run, res Result) Result {
 	case revived:
 		res = v.r.one(ctx, v.opts, run)
 		v.hear(&res)
-		if res.Verdict == Fail && res.unshown {
+		if res.failed && res.unshown {
 			return doubt(res, "the target had to be brought back, and did not answer in this case again")
 		}
 		return res
 	case !alive:
 		return doubt(res, "the target does not answer an ordinary start-up either, so that this says nothing of the clause")
-	case res.Verdict != Fail:
+	case !res.failed:
 		return res
 	}
 	again := v.r.one(ctx, v.opts, run)
 	v.hear(&again)
-	if again.Verdict != Fail {
+	if !again.failed {
 		return doubt(res, "nothing came at first that shows a failure, and the case did not fail when it was run again")
 	}
 	if again.unshown {

@@ -170,6 +170,16 @@ func TestSilenceOfALiveTargetFailsIfItComesAgain(t *testing.T) {
 		if s := strings.Join(got, " "); s != "fail inconclusive fail" || runs != 3 {
 			t.Errorf("%s, in %d runs", s, runs)
 		}
+		runs = 0
+		once := Case{Clause: should, Name: "once", Roles: Responder, Run: func(t *T) {
+			if runs++; runs == 1 {
+				awaits(t)
+			}
+		}}
+		advised := runCases(t, newFrail(0), Options{Jobs: 1}, once).Results[0]
+		if advised.Verdict != Inconclusive || !strings.Contains(advised.Reason, "did not fail when it was run again") {
+			t.Errorf("a SHOULD: %s: %s", advised.Verdict, advised.Reason)
+		}
 		if reason := report.Results[1].Reason; !strings.Contains(reason, "did not fail when it was run again") {
 			t.Errorf("the reason is %q", reason)
 		}
