@@ -243,8 +243,10 @@ func TestStrictFailsIfNotAllWasChecked(t *testing.T) {
 		"no iWARP": {recorded(t, func(s *capture.Stream) { s.Sent([]byte("GET /")) }), "no-iwarp", "no iWARP connection in 4 packets, 1 TCP connections"},
 		"empty":    {b[:header], "no-iwarp", "no iWARP connection in 0 packets"},
 		"fragment": {edit(func(b []byte) []byte { b[header+16+14+6] |= 0x20; return b }), "incomplete", "1 IP fragments were not put together"},
-		"EtherType": {edit(func(b []byte) []byte { copy(b[header+16+12:], []byte{0x88, 0xE5}); return b }), "incomplete",
-			"1 packets could not be decoded: EtherType 0x88e5"},
+		"EtherType": {
+			edit(func(b []byte) []byte { copy(b[header+16+12:], []byte{0x88, 0xE5}); return b }), "incomplete",
+			"1 packets could not be decoded: EtherType 0x88e5",
+		},
 		"snap length": {snapped(b, 100), "incomplete", "TCP packets were captured only in part"},
 		"hole":        {edit(func(b []byte) []byte { return dropped(b, 12) }), "incomplete", "octets of iWARP connections could not be decoded"},
 	} {
