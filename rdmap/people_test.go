@@ -35,10 +35,10 @@ func TestMessagesForPeople(t *testing.T) {
 			TermCode(0x0101).String() + ", on RDMA Read Request untagged last qn=1 msn=3 mo=0"},
 		{(&Terminate{Code: 0x0101, HdrCt: hdrctR}).String(), TermCode(0x0101).String()},
 		{Trace{Op: OpWrite, QN: 1, Err: &Error{Code: 0x0207}}.String(),
-			"<- RDMA Write qn=1 msn=0 len=0 refused: rdmap: " + TermCode(0x0207).String()},
-		{(&Error{Code: 0x0207}).Error(), "rdmap: " + TermCode(0x0207).String()},
+			"<- RDMA Write qn=1 msn=0 len=0 refused: rdmap: catastrophic error, localized to RDMAP stream (0x0207)"},
+		{(&Error{Code: 0x0207}).Error(), "rdmap: catastrophic error, localized to RDMAP stream (0x0207)"},
 		{(&Error{Code: 0x0207, Reason: "a reason", Err: errors.New("the cause"), Clause: "RFC 5040 §7.2"}).Error(),
-			"rdmap: " + TermCode(0x0207).String() + ": a reason: the cause (RFC 5040 §7.2)"},
+			"rdmap: catastrophic error, localized to RDMAP stream (0x0207): a reason: the cause (RFC 5040 §7.2)"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got  %q\nwant %q", tt.got, tt.want)
