@@ -101,8 +101,11 @@ func TestEventsOutliveTheirDevice(t *testing.T) {
 		}
 		_, err := l.dev.WaitEvent(context.Background())
 		wantRefused(t, "wait", err, rnic.ErrClosed)
-		_, err = l.dev.EventFD()
+		fd, err := l.dev.EventFD()
 		wantRefused(t, "descriptor", err, rnic.ErrClosed)
+		if fd != -1 { // 0 is the standard input
+			t.Errorf("the descriptor of a closed device is %d", fd)
+		}
 	})
 	synctest.Test(t, func(t *testing.T) { // who waits is woken
 		l := newLab(t, rnic.Config{})

@@ -194,6 +194,27 @@ func TestObjectsThatNoVerbHasMadeAreRefusedAsArguments(t *testing.T) {
 	}
 }
 
+// With an error, Wait tells of no completions: the caller would read entries that nobody has written.
+func TestWaitThatIsRefusedReturnsNothing(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	var none context.Context
+	for name, wait := range map[string]func() (int, error){
+		"no CQ":      func() (int, error) { return new(rnic.CQ).Wait(t.Context(), make([]rnic.WC, 1)) },
+		"no context": func() (int, error) { return l.cq(rnic.CQAttr{}).Wait(none, make([]rnic.WC, 1)) },
+	} {
+		if n, err := wait(); n != 0 || err == nil {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+	}
+}
+
+func TestRecvWaitIsNotNegative(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	p, cq := l.domain(), l.cq(rnic.CQAttr{})
+	_, err := p.CreateQP(rnic.QPAttr{SendCQ: cq, RecvCQ: cq, RecvWait: -1})
+	wantRefused(t, "create", err, nil, "RecvWait")
+}
+
 // A nil context is refused by each verb that takes one, before it does anything:
 // the same call with a context works afterwards.
 func TestVerbsWithoutAContextAreErrors(t *testing.T) {
