@@ -203,6 +203,12 @@ func (c *conversation) Data(from capture.Side, _ capture.At, b []byte) {
 
 func (c *conversation) Hole(capture.Side, capture.At, int) {}
 
+func (c *conversation) Drop(capture.Side, capture.At, capture.Drop) {}
+
+func (c *conversation) Differs(capture.Side, capture.At, int, []byte) {}
+
+func (c *conversation) Acked(capture.Side, capture.At, int) {}
+
 func (c *conversation) Close(from capture.Side, _ capture.At, reset bool) {
 	how := map[bool]string{false: "FIN", true: "reset"}[reset]
 	c.closed = append(c.closed, map[capture.Side]string{capture.Opener: "opener ", capture.Acceptor: "acceptor "}[from]+how)
