@@ -1,9 +1,6 @@
 package perf
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // median returns the middle value, or the mean of the two in the middle; 0 if
 // there are none.
@@ -24,8 +21,4 @@ func sum(values []float64) (s float64) {
 		s += v
 	}
 	return s
-}
-
-func sortBy[T any](s []T, key func(T) float64) {
-	slices.SortStableFunc(s, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 }

@@ -36,8 +36,14 @@ func TestMessagesAtARateNeedNotWaitForEachOther(t *testing.T) {
 	address := serve(t, &Server{})
 	dev := open(t, rnic.Config{})
 	for _, o := range []Options{
-		{Op: OpSend}, {Op: OpSend, Sizes: []int{64 << 10}}, {Op: OpWrite}, {Op: OpWriteImm, Depth: 5}, {Op: OpRead, Depth: 7}, {Op: OpAtomic, Depth: 16},
-		{Op: OpSend, Inline: true, Poll: PollBusy}, {Op: OpWrite, Sizes: []int{1}, Depth: MaxDepth},
+		{Op: OpSend},
+		{Op: OpSend, Sizes: []int{64 << 10}},
+		{Op: OpWrite},
+		{Op: OpWriteImm, Depth: 5},
+		{Op: OpRead, Depth: 7},
+		{Op: OpAtomic, Depth: 16},
+		{Op: OpSend, Inline: true, Poll: PollBusy},
+		{Op: OpWrite, Sizes: []int{1}, Depth: MaxDepth},
 	} {
 		o.Test, o.Rate, o.Iterations, o.Rounds = TestLatency, MaxRate, 500, 2
 		report, err := Run(t.Context(), dev, nil, address, o)
