@@ -104,9 +104,9 @@ func (n *Clauses) add(s State) {
 
 // A history is what is known of a clause after a run.
 type history struct {
-	verdicts              map[Verdict]bool
-	skipped, other        string // why a case was skipped, or is for other profiles
-	hasCases, notSelected bool
+	verdicts       map[Verdict]bool
+	skipped, other string // why a case was skipped, or is for other profiles
+	notSelected    bool
 }
 
 // states tells how the clauses of the catalogue fared in a run.

@@ -51,6 +51,7 @@ func (r *Report) Headline() string {
 			return "no case has passed: nothing is known of the target"
 		}
 		return fmt.Sprintf("%d of %d cases are inconclusive, which --strict does not take for success", n.Inconclusive, n.All())
+	case Passed:
 	}
 	return fmt.Sprintf("none of %d cases failed", n.All())
 }

@@ -351,11 +351,15 @@ func TestErrorsTellWhatWasFound(t *testing.T) {
 	}{
 		{refused(RemoteWrite, 0x100, 8), "stag: access rights violation: " + s.String() + ", remote write of 8 octets at 0x100; it grants remote read"},
 		{refused(RemoteRead, 0x200, 8), "stag: base or bounds violation: " + s.String() + ", remote read of 8 octets at 0x200; it covers 64 octets at 0x100"},
-		{refused(RemoteRead, 0x101, math.MaxUint64),
-			"stag: TO wrap: " + s.String() + ", remote read of 18446744073709551615 octets at 0x101; it covers 64 octets at 0x100"},
+		{
+			refused(RemoteRead, 0x101, math.MaxUint64),
+			"stag: TO wrap: " + s.String() + ", remote read of 18446744073709551615 octets at 0x101; it covers 64 octets at 0x100",
+		},
 		{f.Check(0, Scope{}, RemoteRead, 1, 2), "stag: invalid STag: 0x00000000, remote read of 2 octets at 0x1"},
-		{&AccessError{Violation: NoRights, Wanted: RemoteRead, Refused: true},
-			"stag: access rights violation: 0x00000000, remote read of 0 octets at 0x0; the queue pair refuses it"},
+		{
+			&AccessError{Violation: NoRights, Wanted: RemoteRead, Refused: true},
+			"stag: access rights violation: 0x00000000, remote read of 0 octets at 0x0; the queue pair refuses it",
+		},
 		{&RegisterError{Rule: "key", Reason: "a reason"}, "stag: key: a reason"},
 		{&RegisterError{Rule: "key", Reason: "a reason", STag: 0x101}, "stag: key: a reason (0x00000101)"},
 	} {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -194,7 +195,8 @@ func TestOutputToAFullDeviceIsNoSuccess(t *testing.T) {
 		var errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = f, &errOut
 		err = cmd.Run()
-		if failed, is := err.(*exec.ExitError); !is || failed.ExitCode() != 1 || !strings.Contains(errOut.String(), "no space left") {
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) || failed.ExitCode() != 1 || !strings.Contains(errOut.String(), "no space left") {
 			t.Errorf("%v: %v, %q", args, err, errOut.String())
 		}
 		if err := f.Close(); err != nil {

@@ -5,6 +5,7 @@ package dropin
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"urnic/pd"
@@ -49,12 +50,12 @@ func (e *Engine) refuse(number Errno, format string, args ...any) Errno {
 		e.log.printf(logInfo, format, args...)
 		return number
 	}
-	kind := format
+	kind := []string{format}
 	for _, a := range args {
 		if err, is := a.(error); is { // the other arguments tell requests apart
-			kind += ": " + err.Error()
+			kind = append(kind, err.Error())
 		}
 	}
-	e.log.once(logError, kind, fmt.Sprintf(format, args...))
+	e.log.once(logError, strings.Join(kind, ": "), fmt.Sprintf(format, args...))
 	return number
 }
