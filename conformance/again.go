@@ -54,7 +54,7 @@ func (t *T) AwaitServed(after *wire.Conn) {
 	if err != nil {
 		t.Fail(served, "%v", err)
 	}
-	s := &Stream{Conn: c, Role: t.role, t: t, msn: [4]uint32{1, 1, 1, 1}}
+	s := t.stream(c)
 	var setup Setup
 	if t.role == Responder {
 		s.Request = RequestFor(setup)

@@ -32,6 +32,10 @@ type Options struct {
 	Only []string
 	// PcapDir is where recordings of the cases go; none are made if it is empty.
 	PcapDir string
+	// FirstMSN is the MSN with which the target's queues begin, in both directions. Zero
+	// stands for 1, as RFC 5041 §4.3 wants it. A build of a target that begins near 2^32
+	// shows the wrap within a few messages.
+	FirstMSN uint32
 	// Progress, if not nil, is told of each result as it comes, one at a time.
 	Progress func(done, all int, r Result)
 
@@ -53,5 +57,8 @@ func (o Options) withDefaults() Options {
 		o.Jobs = DefaultJobs
 	}
 	o.rtt = &rtt{}
+	if o.FirstMSN == 0 {
+		o.FirstMSN = 1
+	}
 	return o
 }

@@ -24,12 +24,22 @@ type Stream struct {
 	msn [4]uint32
 }
 
+// stream returns a Stream on a connection, with the first MSN due on each queue.
+func (t *T) stream(c *wire.Conn) *Stream {
+	first := t.FirstMSN()
+	return &Stream{Conn: c, Role: t.role, t: t, msn: [4]uint32{first, first, first, first}}
+}
+
+// FirstMSN returns the MSN with which each queue of the target begins, in both
+// directions: 1, but for a build that begins near the wrap.
+func (t *T) FirstMSN() uint32 { return max(t.opts.FirstMSN, 1) }
+
 // Open starts a connection in the role of this run, up to full operation: the
 // tester may send, and the target, if it is the Initiator, has sent. It ends the
 // case as inconclusive if that does not succeed.
 func (t *T) Open(setup Setup) *Stream {
 	c := t.Connect(setup)
-	s := &Stream{Conn: c, Role: t.role, t: t, msn: [4]uint32{1, 1, 1, 1}}
+	s := t.stream(c)
 	if t.role == Responder {
 		s.initiate(setup)
 	} else {
@@ -53,7 +63,8 @@ func (t *T) NewStream(c *wire.Conn, request, reply wire.Frame) *Stream {
 // NewDoomed is NewStream for a start-up with a fault that the target may find as soon as
 // it is in full operation: it does not wait for what a target's program says first.
 func (t *T) NewDoomed(c *wire.Conn, request, reply wire.Frame) *Stream {
-	s := &Stream{Conn: c, Role: t.role, t: t, msn: [4]uint32{1, 1, 1, 1}, Request: request, Reply: reply}
+	s := t.stream(c)
+	s.Request, s.Reply = request, reply
 	s.operate()
 	return s
 }

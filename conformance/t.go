@@ -178,6 +178,7 @@ func (t *T) conn(nc net.Conn, initiator bool) *wire.Conn {
 		rec = t.record(nc.LocalAddr(), nc.RemoteAddr(), initiator)
 	}
 	c := wire.NewConn(nc, t.tape, rec)
+	c.BeginMSNs(t.FirstMSN())
 	t.conns = append(t.conns, c)
 	return c
 }

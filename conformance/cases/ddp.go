@@ -16,8 +16,8 @@ import (
 func ddp() []conformance.Case {
 	return slices.Concat(
 		ddpLLP, ddpControl(), ddpShort(),
-		ddpTagged(), ddpTaggedWrap(), ddpUntagged(), ddpMSN(),
-		ddpPlacement(), ddpDelivery, ddpEmpty(),
+		ddpTagged(), ddpTaggedWrap(), ddpUntagged(), ddpMSN(), ddpMSNEight,
+		ddpPlacement(), ddpPieces, ddpDelivery, ddpEmpty(),
 		ddpSending, ddpCounting, ddpSizes(),
 		ddpErrors, ddpReports(), ddpLater(),
 	)

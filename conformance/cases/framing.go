@@ -9,7 +9,7 @@ import (
 // framing is the cases on FPDUs, Markers and CRCs (RFC 5044 §3 to §6, §7.2, §8).
 func framing() []conformance.Case {
 	return slices.Concat(
-		framingLengths(), framingPad(), framingCRC(), framingMarkers(), framingMarked(),
+		framingLengths(), framingPad(), framingLong(), framingCRC(), framingMarkers(), framingMarked(),
 		framingFigures, framingSplit(), framingMULPDU(), framingErrors, framingLater(),
 	)
 }

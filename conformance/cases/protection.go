@@ -13,7 +13,7 @@ import (
 func protection() []conformance.Case {
 	return slices.Concat(
 		protectionDomains(), protectionShared, protectionRights(), protectionTags(), protectionBounds(),
-		protectionRevoked(), protectionInFlight, protectionWindows(), protectionRebound(), protectionBinding(),
+		protectionRevoked(), protectionInFlight, protectionWindows(), protectionRebound(), protectionBinding(), protectionWindowLimits(), protectionWindowOwners, protectionLongRead,
 		protectionSinks(), stagValues, resourceLimits, streamsApart(), resourcesBack,
 	)
 }

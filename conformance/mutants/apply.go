@@ -9,14 +9,18 @@ import (
 	"strings"
 )
 
-// Apply returns the files that the mutant changes, as they are after its edits. The
-// keys are the names within the module, whose root is given. It fails if the text
-// of an edit does not occur exactly once, or two of them overlap: the stack has
-// changed, and the mutant must follow.
+// Apply returns the files that the mutant changes, as they are after its edits and
+// those of its Base. The keys are the names within the module, whose root is given.
+// It fails if the text of an edit does not occur exactly once, or two of them
+// overlap: the stack has changed, and the mutant must follow.
 func (m *Mutant) Apply(root string) (map[string][]byte, error) {
+	edits := m.Edits
+	if m.Base != nil {
+		edits = slices.Concat(m.Base.Edits, m.Edits)
+	}
 	places := map[string][]place{}
 	sources := map[string]string{}
-	for _, e := range m.Edits {
+	for _, e := range edits {
 		if _, ok := sources[e.File]; !ok {
 			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.File)))
 			if err != nil {

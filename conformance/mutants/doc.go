@@ -10,8 +10,16 @@
 // [Mutant.Apply] returns the edited file, with which command run compiles the stack
 // anew. Package target is what is built: the test service, and nothing else.
 //
-// A mutant goes into the file that is named for the RFC, or the part of it, whose
-// clause it breaks first. It must build, and whoever speaks to it and to its test
-// service must be able to tell it from the real thing, in a case that ends soon and
-// does not crash it.
+// Mutants are grouped in families by the kind of their fault; each [Family] has a file,
+// named for the RFC, or the part of it, whose clause they break first. A mutant must
+// build, and whoever speaks to it and to its test service must be able to tell it from
+// the real thing, in a case that ends soon. If one case is there for its sake,
+// [Mutant.Case] names it, and no other case counts.
+//
+// Some faults take too long to show: the MSN wraps after 2^32 messages. A mutant of that
+// kind is put into a [Build] of the stack that begins near there. The tester begins
+// there too, and the build without the fault must pass the same cases.
+//
+// A mutant with a [Loss] crashes or hangs. No case can fail then: it is caught if the
+// run says that the target was lost.
 package mutants

@@ -8,7 +8,34 @@ type Mutant struct {
 	Fault   string   // what it does wrong, in a sentence
 	Clauses []string // IDs of the clauses that this breaks, the first one most plainly
 	Edits   []Edit   // mostly one: more only where one place does not make the fault
+
+	// Case is the ID of the case that has to find the fault. If it is empty, any case of
+	// the clauses will do.
+	Case string
+	// Base is the build that the fault is put into, and nil for the stack as it is.
+	Base *Build
+	// Loss is how the target is lost, if that is the fault.
+	Loss Loss
 }
+
+// A Build is the stack with a change that is no fault, without which a fault would take
+// too long to show.
+type Build struct {
+	Name  string // such as msn-near-wrap
+	Edits []Edit
+	// FirstMSN is the MSN with which each queue begins, in both directions: the tester
+	// has to count from there. 0 stands for 1 (RFC 5041 §4.3).
+	FirstMSN uint32
+}
+
+// A Loss is a way in which a target is lost: no case can judge it any more.
+type Loss string
+
+// The losses.
+const (
+	Crash Loss = "crash" // its process ends
+	Hang  Loss = "hang"  // its process lives, and answers nobody
+)
 
 // An Edit replaces a text in a file of the stack, in which it occurs once.
 type Edit struct {
@@ -16,10 +43,46 @@ type Edit struct {
 	Old, New string
 }
 
-// All returns the mutants, RFC by RFC.
+// A Family is a number of mutants with faults of one kind.
+type Family struct {
+	Name    string
+	Mutants []Mutant
+}
+
+// Families returns the mutants, RFC by RFC and family by family.
+func Families() []Family {
+	return []Family{
+		{"framing", framing},
+		{"markers", markers},
+		{"start-up", startup},
+		{"operation", operation},
+		{"ddp-source", ddpSource},
+		{"ddp-sink", ddpSink},
+		{"placement", placement},
+		{"wrap", wrap},
+		{"rdmap-messages", rdmapMessages},
+		{"rdmap-errors", rdmapErrors},
+		{"completion", completion},
+		{"connect", connect},
+		{"extensions", extensions},
+		{"atomicity", atomicity},
+		{"security", security},
+		{"windows", windows},
+		{"revocation", revocation},
+		{"later", later},
+		{"rpc-headers", rpcHeaders},
+		{"rpc-responder", rpcResponder},
+		{"rpc-requester", rpcRequester},
+	}
+}
+
+// All returns the mutants of all families.
 func All() []Mutant {
-	return slices.Concat(framing, markers, startup, ddpSource, ddpSink, rdmapMessages, rdmapErrors, connect, extensions, security, later,
-		rpcHeaders, rpcResponder, rpcRequester)
+	var all []Mutant
+	for _, f := range Families() {
+		all = append(all, f.Mutants...)
+	}
+	return all
 }
 
 // Lookup returns the mutant of that name.

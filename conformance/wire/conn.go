@@ -80,8 +80,12 @@ func NewConn(nc net.Conn, tape *Tape, rec Recorder) *Conn {
 	if tcp, ok := nc.(*net.TCPConn); ok {
 		_ = tcp.SetNoDelay(true) // what is sent in pieces leaves in pieces
 	}
-	return &Conn{nc: nc, tape: tape, num: tape.newConn(), rec: rec, watch: newWatch()}
+	return &Conn{nc: nc, tape: tape, num: tape.newConn(), rec: rec, watch: newWatch(1)}
 }
+
+// BeginMSNs says that the target's queues begin with another MSN than 1. It precedes
+// the first segment.
+func (c *Conn) BeginMSNs(first uint32) { c.watch = newWatch(first) }
 
 // LocalAddr returns the tester's address.
 func (c *Conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }

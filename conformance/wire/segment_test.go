@@ -134,7 +134,7 @@ func TestWatch(t *testing.T) {
 		{"a Send on queue 1", []Segment{send(func(s *Segment) { s.QN = 1 })}, FaultQueue},
 		{"an Invalidate STag of a Send", []Segment{send(func(s *Segment) { s.Invalidate = 1 })}, FaultInvalidate},
 	} {
-		w := newWatch()
+		w := newWatch(1)
 		var faults []Fault
 		for _, s := range c.segments {
 			faults = append(faults, w.check(s)...)

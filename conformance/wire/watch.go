@@ -11,7 +11,8 @@ type watch struct {
 	size  int     // its payload's length
 }
 
-func newWatch() watch { return watch{msn: [4]uint32{1, 1, 1, 1}} }
+// newWatch returns a watch for a target whose queues begin with this MSN.
+func newWatch(first uint32) watch { return watch{msn: [4]uint32{first, first, first, first}} }
 
 // check returns what is wrong with a segment.
 func (w *watch) check(s Segment) []Fault {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -38,13 +40,15 @@ type campaign struct {
 	groups   []conformance.Group
 	progress io.Writer
 
-	passed map[string]bool // by the stack without a fault: cases in a role
+	// By the stack without a fault, and by each build that mutants are based on: cases in
+	// a role.
+	passed map[*mutants.Build]map[string]bool
 }
 
 // run prints the outcome, and returns an error unless all is as it should be.
 func (c *campaign) run(ctx context.Context, stdout io.Writer) error {
 	began := time.Now()
-	sound, err := c.unmutated(ctx)
+	sound, err := c.sound(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,11 +66,11 @@ func (c *campaign) run(ctx context.Context, stdout io.Writer) error {
 		}
 	}
 	if _, err := fmt.Fprintf(stdout, "\n%d mutants, %d caught; without a fault, %d of %d results pass; %v\n",
-		len(outcomes), len(outcomes)-missed, sound.Totals.Pass, sound.Totals.All(), time.Since(began).Round(time.Second)); err != nil {
+		len(outcomes), len(outcomes)-missed, sound.Pass, sound.All(), time.Since(began).Round(time.Second)); err != nil {
 		return err
 	}
-	if n := sound.Totals.All() - sound.Totals.Pass; n > 0 {
-		err = fmt.Errorf("the stack without a fault does not pass %d of its %d results", n, sound.Totals.All())
+	if n := sound.All() - sound.Pass; n > 0 {
+		err = fmt.Errorf("the stack without a fault does not pass %d of its %d results", n, sound.All())
 	}
 	if missed > 0 {
 		err = errors.Join(err, fmt.Errorf("%d of %d mutants are not caught", missed, len(outcomes)))
@@ -74,52 +78,97 @@ func (c *campaign) run(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// unmutated runs the suite, or with --only the cases of the mutants chosen,
-// against the stack without a fault.
-func (c *campaign) unmutated(ctx context.Context) (*conformance.Report, error) {
-	c.say("building the stack without a fault")
-	err := c.works.prepare(ctx)
-	var binary string
-	if err == nil {
-		binary, err = c.works.build(ctx, nil)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, errInterrupted
-	case err != nil:
-		return nil, err
-	}
-	var only []string
-	if c.only != "" && !c.whole {
-		for i := range c.mutants {
-			only = append(only, c.tested(&c.mutants[i])...)
+// sound runs the suite, or with --only the cases of the mutants chosen, against the
+// stack without a fault; and against each build that mutants are based on, the cases of
+// those. It returns the totals of all.
+func (c *campaign) sound(ctx context.Context) (totals conformance.Totals, err error) {
+	c.passed = map[*mutants.Build]map[string]bool{}
+	if err := c.works.prepare(ctx); err != nil {
+		if ctx.Err() != nil {
+			return totals, errInterrupted
 		}
-		slices.Sort(only)
-		if only = slices.Compact(only); len(only) == 0 {
-			return nil, errors.New("no case tests a clause that these mutants break")
+		return totals, err
+	}
+	var bases []*mutants.Build
+	cases := map[*mutants.Build][]string{}
+	for i := range c.mutants {
+		m := &c.mutants[i]
+		if !slices.Contains(bases, m.Base) {
+			bases = append(bases, m.Base)
 		}
+		cases[m.Base] = append(cases[m.Base], c.tested(m)...)
 	}
-	report, err := c.suite(ctx, binary, only, patience)
-	switch {
-	case ctx.Err() != nil:
-		return nil, errInterrupted
-	case err != nil:
-		return nil, fmt.Errorf("the stack without a fault: %w", err)
-	}
-	c.passed = map[string]bool{}
-	for _, r := range report.Results {
-		if r.Verdict == conformance.Pass {
-			c.passed[label(r)] = true
-			continue
+	if c.whole || c.only == "" {
+		cases[nil] = nil
+		if !slices.Contains(bases, nil) {
+			bases = append(bases, nil)
 		}
-		c.say("without a fault, %s is not passed: %s: %s", label(r), r.Verdict, r.Reason)
+	} else if len(slices.Concat(slices.Collect(maps.Values(cases))...)) == 0 {
+		return totals, errors.New("no case tests a clause that these mutants break")
 	}
-	c.say("without a fault, %d of %d results pass, in %v", report.Totals.Pass, report.Totals.All(), report.Duration.Round(time.Millisecond))
-	return report, nil
+	for _, base := range bases {
+		t, err := c.unmutated(ctx, base, cases[base])
+		if err != nil {
+			return totals, err
+		}
+		totals.Pass += t.Pass
+		totals.Fail += t.Fail
+		totals.Inconclusive += t.Inconclusive
+		totals.Skipped += t.Skipped
+	}
+	return totals, nil
 }
 
-// tested returns the clauses that a mutant breaks and some case tests.
+// unmutated runs cases, or all for none, against a build without a fault: the stack as
+// it is, for nil.
+func (c *campaign) unmutated(ctx context.Context, base *mutants.Build, only []string) (totals conformance.Totals, err error) {
+	what, m := "the stack without a fault", (*mutants.Mutant)(nil)
+	if base != nil {
+		what, m = "the build "+base.Name+" without a fault", &mutants.Mutant{Name: base.Name, Base: base}
+	}
+	c.say("building %s", what)
+	binary, err := c.works.build(ctx, m)
+	switch {
+	case ctx.Err() != nil:
+		return totals, errInterrupted
+	case err != nil:
+		return totals, err
+	}
+	defer os.Remove(binary) //nolint:errcheck // with the directory it goes anyway
+	slices.Sort(only)
+	report, err := c.suite(ctx, binary, assignment{only: slices.Compact(only), timeout: patience, firstMSN: firstMSN(base)})
+	switch {
+	case ctx.Err() != nil:
+		return totals, errInterrupted
+	case err != nil:
+		return totals, fmt.Errorf("%s: %w", what, err)
+	}
+	c.passed[base] = map[string]bool{}
+	for _, r := range report.Results {
+		if r.Verdict == conformance.Pass {
+			c.passed[base][label(r)] = true
+			continue
+		}
+		c.say("%s does not pass %s: %s: %s", what, label(r), r.Verdict, r.Reason)
+	}
+	c.say("%s passes %d of %d results, in %v", what, report.Totals.Pass, report.Totals.All(), report.Duration.Round(time.Millisecond))
+	return report.Totals, nil
+}
+
+// firstMSN returns the MSN with which the queues of a build begin; 0 stands for 1.
+func firstMSN(base *mutants.Build) uint32 {
+	if base == nil {
+		return 0
+	}
+	return base.FirstMSN
+}
+
+// tested returns what selects the cases that a mutant must not pass: the case that is
+// there for it, or the clauses that it breaks and some case tests.
 func (c *campaign) tested(m *mutants.Mutant) []string {
+	if m.Case != "" {
+		return []string{m.Case}
+	}
 	return slices.DeleteFunc(slices.Clone(m.Clauses), func(id string) bool {
 		for _, g := range c.groups {
 			for _, t := range g.Cases {
@@ -192,30 +241,65 @@ func (c *campaign) one(ctx context.Context, m *mutants.Mutant, binary string, er
 	if len(only) == 0 {
 		return outcome{mutant: m, verdict: untested}
 	}
+	work := assignment{only: only, timeout: c.timeout, firstMSN: firstMSN(m.Base)}
+	passed := c.passed[m.Base]
 	if c.whole {
-		only = nil
+		work.only = nil
+	} else if m.Loss == "" { // one failure is enough: what the other cases say proves nothing more
+		work.enough = func(r conformance.Result) bool { return catches(m, r, passed) }
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	report, err := c.suite(ctx, binary, only, c.timeout)
+	report, err := c.suite(ctx, binary, work)
 	if report == nil {
 		return outcome{mutant: m, verdict: broken, err: err}
 	}
-	o := judge(m, report.Results, c.passed)
+	if m.Loss != "" {
+		return judgeLoss(m, report, err)
+	}
+	o := judge(m, report.Results, passed)
 	o.err = err
 	return o
 }
 
-// suite runs cases against a binary: those of some clauses, or all for none. It
-// returns the report with an error if the target has crashed.
-func (c *campaign) suite(ctx context.Context, binary string, only []string, timeout time.Duration) (*conformance.Report, error) {
+// An assignment is what is to be run against a target.
+type assignment struct {
+	only     []string // what selects the cases; none selects all
+	timeout  time.Duration
+	firstMSN uint32
+	enough   func(conformance.Result) bool // whether a result ends the run; nil: none does
+}
+
+// suite carries out an assignment against a binary. It returns the report with an error
+// if the target has crashed. Of a run that a result has ended, the report has the
+// results up to that one.
+func (c *campaign) suite(ctx context.Context, binary string, work assignment) (*conformance.Report, error) {
 	life, kill := context.WithCancel(ctx)
 	defer kill()
 	t, err := startTarget(life, binary)
 	if err != nil {
 		return nil, err
 	}
-	report, err := c.judged(ctx, t, only, timeout)
+	var early *conformance.Report
+	if enough := work.enough; enough != nil {
+		var seen []conformance.Result
+		work.enough = func(r conformance.Result) bool {
+			if early != nil {
+				return true
+			}
+			if seen = append(seen, r); enough(r) {
+				early = &conformance.Report{Results: seen}
+				kill() // so that the cases under way end at once
+				return true
+			}
+			return false
+		}
+	}
+	report, err := c.judged(ctx, t, work)
+	if early != nil {
+		<-t.ended
+		return early, nil
+	}
 	crash := t.stop(kill)
 	if err != nil {
 		return nil, err
@@ -225,7 +309,7 @@ func (c *campaign) suite(ctx context.Context, binary string, only []string, time
 
 // judged runs the cases of the RNIC, and those of RPC-over-RDMA, against a target that
 // runs. The report is of both.
-func (c *campaign) judged(ctx context.Context, t *target, only []string, timeout time.Duration) (_ *conformance.Report, err error) {
+func (c *campaign) judged(ctx context.Context, t *target, work assignment) (_ *conformance.Report, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -233,14 +317,23 @@ func (c *campaign) judged(ctx context.Context, t *target, only []string, timeout
 	defer func() { err = errors.Join(err, l.Close()) }()
 	export := profile.Export{Handle: []byte(rpcpeer.Root)}
 	all := &conformance.Report{}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	for _, p := range []conformance.Profile{
-		profile.NewUrnic(t.address, "", timeout),
-		profile.NewRPCRDMA(t.rpc, nil, timeout, export),
-		profile.NewRPCRDMA("", l.(*net.TCPListener), timeout, export),
+		profile.NewUrnic(t.address, "", work.timeout),
+		profile.NewRPCRDMA(t.rpc, nil, work.timeout, export),
+		profile.NewRPCRDMA("", l.(*net.TCPListener), work.timeout, export),
 	} {
 		r := conformance.Runner{
 			Groups: c.groups, Profile: p,
-			Options: conformance.Options{Timeout: timeout, Quiet: quiet, Strict: true, Only: only},
+			Options: conformance.Options{Timeout: work.timeout, Quiet: quiet, Strict: true, Only: work.only, FirstMSN: work.firstMSN},
+		}
+		if work.enough != nil {
+			r.Options.Progress = func(_, _ int, res conformance.Result) {
+				if work.enough(res) {
+					stop()
+				}
+			}
 		}
 		if r.Check() == nil && r.Count() == 0 {
 			continue
@@ -250,11 +343,14 @@ func (c *campaign) judged(ctx context.Context, t *target, only []string, timeout
 				return nil, fmt.Errorf("the target has no standard input any more: %w", err)
 			}
 		}
-		report, err := r.Run(ctx)
+		report, err := r.Run(running)
 		if err != nil {
 			return nil, err
 		}
 		add(all, report)
+		if running.Err() != nil || report.Lost != "" {
+			break
+		}
 	}
 	return all, nil
 }
@@ -262,6 +358,7 @@ func (c *campaign) judged(ctx context.Context, t *target, only []string, timeout
 // add adds results to a report, but for those that the profile can't judge.
 func add(all, part *conformance.Report) {
 	all.Duration += part.Duration
+	all.Lost = cmp.Or(all.Lost, part.Lost)
 	for _, r := range part.Results {
 		if r.Verdict != conformance.Skipped || part.Profile == "urnic" {
 			all.Results = append(all.Results, r)

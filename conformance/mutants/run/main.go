@@ -5,8 +5,9 @@
 //	go run ./conformance/mutants/run --only crc-big-endian,msn-from-zero
 //
 // A case counts only if it passes against the stack without a fault, so that it
-// is the fault that it has found. The exit status is 0 if the latter passes all
-// cases, and each mutant was caught.
+// is the fault that it has found. One such case is enough: the run against a mutant
+// ends with it, unless --whole asks for all. The exit status is 0 if the stack
+// without a fault passes all cases, and each mutant was caught.
 //
 // It needs the go command, and runs anywhere within the module. What it builds lies
 // in a temporary directory, what it starts listens on loopback; both are gone when

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -42,8 +43,8 @@ func judge(m *mutants.Mutant, results []conformance.Result, passed map[string]bo
 	o := outcome{mutant: m, verdict: missed}
 	at := len(m.Clauses)
 	for _, r := range results {
-		first := slices.IndexFunc(m.Clauses, func(id string) bool { return slices.Contains(r.Clauses, id) })
 		failed := r.Verdict == conformance.Fail && passed[label(r)]
+		first := firstClause(m, r)
 		if first < 0 {
 			if failed {
 				o.others++
@@ -58,6 +59,34 @@ func judge(m *mutants.Mutant, results []conformance.Result, passed map[string]bo
 	}
 	if len(o.by) > 0 {
 		o.verdict, o.clause = caught, m.Clauses[at]
+	}
+	return o
+}
+
+// firstClause returns which of the clauses that a mutant breaks is the first that a result
+// is about; -1 if none is, or another case has to find the mutant.
+func firstClause(m *mutants.Mutant, r conformance.Result) int {
+	if m.Case != "" && r.Case != m.Case {
+		return -1
+	}
+	return slices.IndexFunc(m.Clauses, func(id string) bool { return slices.Contains(r.Clauses, id) })
+}
+
+// catches reports whether a mutant is caught by a result.
+func catches(m *mutants.Mutant, r conformance.Result, passed map[string]bool) bool {
+	return r.Verdict == conformance.Fail && passed[label(r)] && firstClause(m, r) >= 0
+}
+
+// judgeLoss says how a mutant has fared that is lost: crash is the error of a target that
+// has ended by itself. It is caught if the report says that the target was lost, as it
+// was: by the end of its process, or not.
+func judgeLoss(m *mutants.Mutant, report *conformance.Report, crash error) outcome {
+	o := outcome{mutant: m, verdict: missed, totals: report.Totals}
+	switch crashed := crash != nil; {
+	case crashed != (m.Loss == mutants.Crash):
+		o.err = cmp.Or(crash, errors.New("its process has not ended"))
+	case report.Outcome() == conformance.TargetLost:
+		o.verdict, o.clause, o.by = caught, m.Clauses[0], []string{report.Headline()}
 	}
 	return o
 }

@@ -85,3 +85,46 @@ good    caught    rfc1-1-2           rfc1-1-2/a as responder, rfc1-1-2/a as init
 		t.Errorf("got\n%swant\n%s", &b, want)
 	}
 }
+
+func TestOnlyTheCaseThatIsNamedCatchesAMutant(t *testing.T) {
+	m := &mutants.Mutant{Name: "m", Fault: "It is wrong.", Clauses: []string{"c-1-1"}, Case: "c-1-1/x"}
+	passed := map[string]bool{"c-1-1/x as responder": true, "c-1-1/y as responder": true}
+	y, x := result("c-1-1/y", "responder", conformance.Fail, "c-1-1"), result("c-1-1/x", "responder", conformance.Fail, "c-1-1")
+	if catches(m, y, passed) {
+		t.Error("another case of the clause catches it")
+	}
+	if o := judge(m, []conformance.Result{y}, passed); o.verdict != missed || o.others != 1 {
+		t.Errorf("by another case of the clause, it is %s, with %d others", o.verdict, o.others)
+	}
+	if !catches(m, x, passed) {
+		t.Error("its case does not catch it")
+	}
+	if o := judge(m, []conformance.Result{y, x}, passed); o.verdict != caught || !slices.Equal(o.by, []string{"c-1-1/x as responder"}) {
+		t.Errorf("by its case, it is %s by %q", o.verdict, o.by)
+	}
+}
+
+func TestLossIsCaughtByTheVerdictOnTheRun(t *testing.T) {
+	died := errors.New("it has crashed")
+	lost := conformance.Report{Lost: "the target may have crashed"}
+	failed := conformance.Report{Totals: conformance.Totals{Fail: 1}}
+	for _, test := range []struct {
+		name   string
+		loss   mutants.Loss
+		report conformance.Report
+		crash  error
+		want   verdict
+	}{
+		{"crash, and lost", mutants.Crash, lost, died, caught},
+		{"crash, and a failure", mutants.Crash, failed, died, missed},
+		{"crash that has not happened", mutants.Crash, lost, nil, missed},
+		{"hang, and lost", mutants.Hang, lost, nil, caught},
+		{"hang, and a failure", mutants.Hang, failed, nil, missed},
+		{"hang that was a crash", mutants.Hang, lost, died, missed},
+	} {
+		m := &mutants.Mutant{Name: "m", Fault: "It ends.", Clauses: []string{"c-1-1"}, Loss: test.loss}
+		if o := judgeLoss(m, &test.report, test.crash); o.verdict != test.want {
+			t.Errorf("%s: %s, want %s", test.name, o.verdict, test.want)
+		}
+	}
+}

@@ -111,6 +111,21 @@ func TestCommandCatchesAMutant(t *testing.T) {
 	}
 }
 
+// A mutant of a build is judged by that build's own results, and its case only.
+func TestCommandCatchesAMutantOfABuild(t *testing.T) {
+	leakcheck.Check(t)
+	alone(t)
+	var out, progress bytes.Buffer
+	err := run(t.Context(), []string{"--only", "sink-skips-zero"}, &out, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, &out, &progress)
+	}
+	if !strings.Contains(progress.String(), "the build msn-near-wrap without a fault passes 2 of 2 results") ||
+		!strings.Contains(out.String(), "rfc5041-7.1-5/eight-sends-in-turn as ") {
+		t.Errorf("got\n%s%s", &progress, &out)
+	}
+}
+
 func TestCommandEndsWhenInterrupted(t *testing.T) {
 	leakcheck.Check(t)
 	alone(t)
