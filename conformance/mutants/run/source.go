@@ -33,10 +33,11 @@ type source struct {
 }
 
 // list compiles packages and those that they import, and describes them, each behind
-// those that it imports.
+// those that it imports. It overrides a -trimpath of GOFLAGS: compile gives files the
+// names that they have without it, and other names would make each archive differ.
 func (w *works) list(ctx context.Context, names ...string) ([]source, error) {
 	out, err := w.run(ctx, append([]string{
-		"list", "-buildvcs=false", "-deps", "-export",
+		"list", "-buildvcs=false", "-trimpath=false", "-deps", "-export",
 		"-json=ImportPath,Name,Dir,Export,Standard,Imports,GoFiles,CgoFiles,SFiles,EmbedFiles,DefaultGODEBUG,Module",
 	}, names...)...)
 	if err != nil {
