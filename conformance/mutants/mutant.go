@@ -69,6 +69,7 @@ func Families() []Family {
 		{"security", security},
 		{"windows", windows},
 		{"revocation", revocation},
+		{"losses", losses},
 		{"later", later},
 		{"rpc-headers", rpcHeaders},
 		{"rpc-responder", rpcResponder},
