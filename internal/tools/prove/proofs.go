@@ -22,7 +22,7 @@ var stack = []string{
 var suite = []string{
 	"go.mod", "go.sum", "Makefile",
 	"conformance/*", "conformance/cases", "conformance/catalogue", "conformance/profile", "conformance/report",
-	"conformance/rpc", "conformance/wire",
+	"conformance/rpc", "conformance/wire", "internal/listen", "internal/printable",
 }
 
 var proofs = []proof{
