@@ -6,7 +6,7 @@ var placement = []Mutant{
 		Name:    "write-placed-one-byte-on",
 		Fault:   "A Write is placed one byte behind its TO; what reaches beyond the buffer is cut off.",
 		Clauses: []string{"rfc5041-5.2-5", "rfc5041-7.1-8"},
-		Case:    "rfc5041-5.2-5/write-to-the-some-bytes",
+		Case:    "rfc5041-5.2-5/write-to-the-some-octets",
 		Edits: one("stag/lease.go",
 			`return h.entry.mem[off : off+n : off+n], nil`,
 			`off = min(off+1, uint64(len(h.entry.mem)))
@@ -42,7 +42,7 @@ var placement = []Mutant{
 		Name:    "write-placed-short",
 		Fault:   "The last byte of each segment of a Write is not placed.",
 		Clauses: []string{"rfc5041-5.2-5"},
-		Case:    "rfc5041-5.2-5/write-to-the-all-bytes",
+		Case:    "rfc5041-5.2-5/write-to-the-all-octets",
 		Edits: one("rdmap/stream_recv.go",
 			`memfault.Copy(mem, payload); err`,
 			`memfault.Copy(mem[:n-1], payload[:n-1]); err`),
@@ -51,7 +51,7 @@ var placement = []Mutant{
 		Name:    "write-placed-reversed-words",
 		Fault:   "The bytes of each aligned word of a Write are placed in reverse, as a machine of another byte order would.",
 		Clauses: []string{"rfc5041-5.2-5"},
-		Case:    "rfc5041-5.2-5/write-to-the-all-bytes",
+		Case:    "rfc5041-5.2-5/write-to-the-all-octets",
 		Edits: one("rdmap/stream_recv.go", `	if err := memfault.Copy(mem, payload); err != nil {
 `, `	for i := 0; i+4 <= len(payload); i += 4 {
 		w := payload[i : i+4]

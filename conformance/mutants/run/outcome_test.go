@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"urnic/conformance"
+	"urnic/conformance/cases"
 	"urnic/conformance/mutants"
 )
 
@@ -101,6 +102,25 @@ func TestOnlyTheCaseThatIsNamedCatchesAMutant(t *testing.T) {
 	}
 	if o := judge(m, []conformance.Result{y, x}, passed); o.verdict != caught || !slices.Equal(o.by, []string{"c-1-1/x as responder"}) {
 		t.Errorf("by its case, it is %s by %q", o.verdict, o.by)
+	}
+}
+
+func TestCasesThatMutantsNameExist(t *testing.T) {
+	there := map[string]conformance.Case{}
+	for _, g := range cases.All() {
+		for _, c := range g.Cases {
+			there[c.ID()] = c
+		}
+	}
+	for _, m := range mutants.All() {
+		if m.Case == "" {
+			continue
+		}
+		if c, ok := there[m.Case]; !ok {
+			t.Errorf("%s is to be found by %s, and there is no such case", m.Name, m.Case)
+		} else if !slices.ContainsFunc(m.Clauses, func(id string) bool { return slices.Contains(c.Clauses(), id) }) {
+			t.Errorf("%s is to be found by %s, which tests none of its clauses", m.Name, m.Case)
+		}
 	}
 }
 
