@@ -67,8 +67,7 @@ func (c checkout) hash(input string) (string, error) {
 // git runs Git in the checkout, and returns what it prints, without the last line feed.
 func (c checkout) git(args ...string) (string, error) {
 	out, err := exec.Command("git", append([]string{"-C", string(c)}, args...)...).Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(exit.Stderr)))
 	}
 	return strings.TrimSuffix(string(out), "\n"), err
