@@ -2,7 +2,6 @@ package capture
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 
 	"github.com/gopacket/gopacket"
@@ -25,15 +24,6 @@ const (
 	linkRawBSD     layers.LinkType = 12
 	linkRawOpenBSD layers.LinkType = 14
 	linkMPLS       layers.LinkType = 219
-)
-
-// The UDP ports of encapsulations. 8472 is what Linux takes for VXLAN unless it is told
-// otherwise.
-const (
-	portGTPU       = 2152
-	portVXLAN      = 4789
-	portVXLANLinux = 8472
-	portGeneve     = 6081
 )
 
 // A layer says what the next octets of a packet are.
@@ -76,52 +66,6 @@ var layerNames = [...]string{
 	layerIP: "IP", layerIP4: "IPv4", layerIP6: "IPv6", layerIP6Options: "IPv6 options", layerIP6Routing: "IPv6 routing",
 	layerIP6Fragment: "IPv6 fragment", layerAH: "IPsec AH", layerGRE: "GRE", layerEtherIP: "EtherIP",
 	layerERSPAN: "ERSPAN", layerUDP: "UDP", layerVXLAN: "VXLAN", layerGeneve: "Geneve", layerGTP: "GTP", layerTCP: "TCP",
-}
-
-// An UnreadKind says why a packet could not be decoded though it may hold TCP.
-type UnreadKind uint8
-
-// The kinds of packets that can't be decoded.
-const (
-	UnreadShort      UnreadKind = iota // the capture kept too little of it
-	UnreadDamaged                      // a header of Number's protocol is damaged
-	UnreadEtherType                    // Number is an EtherType
-	UnreadIPProtocol                   // Number is a protocol of IP
-	UnreadPPP                          // Number is a protocol of PPP
-	UnreadMPLS                         // what follows the MPLS labels is neither IP nor Ethernet
-	UnreadGRE                          // Number is a version of GRE
-	UnreadNested                       // more headers than are followed
-	UnreadMore                         // kinds beyond those that are told apart
-)
-
-// An Unread says why a packet was passed over that may hold TCP.
-type Unread struct {
-	Kind   UnreadKind
-	Number uint16
-}
-
-// String returns what the packet holds, or what is wrong with it, in a few words.
-func (u Unread) String() string {
-	switch u.Kind {
-	case UnreadShort:
-		return "cut short by the capture in front of the end of the TCP header"
-	case UnreadDamaged:
-		return "damaged " + layerNames[u.Number] + " header"
-	case UnreadEtherType:
-		return fmt.Sprintf("EtherType 0x%04x", u.Number)
-	case UnreadIPProtocol:
-		return fmt.Sprintf("IP protocol %d (%v)", u.Number, layers.IPProtocol(u.Number))
-	case UnreadPPP:
-		return fmt.Sprintf("PPP protocol 0x%04x", u.Number)
-	case UnreadMPLS:
-		return "MPLS with something else than IP or Ethernet"
-	case UnreadGRE:
-		return fmt.Sprintf("GRE version %d", u.Number)
-	case UnreadNested:
-		return fmt.Sprintf("more than %d headers", maxLayers)
-	default:
-		return "other reasons"
-	}
 }
 
 // A decoder takes packets apart with gopacket's layers, which it reuses.
@@ -410,99 +354,6 @@ func (d *decoder) step(l layer, b []byte) (layer, []byte, bool) {
 	}
 }
 
-// cooked returns what follows the header of a Linux cooked capture. Numbers below 0x600
-// are Linux's own there.
-func (d *decoder) cooked(t layers.EthernetType) layer {
-	switch {
-	case t == 4:
-		return layerLLC
-	case t < 0x600:
-		return layerOther
-	}
-	return d.ether(t)
-}
-
-// mpls passes over the labels (RFC 3032). What follows has no type: it is IP if it begins
-// like that, and otherwise Ethernet, with a control word in front (RFC 4448) or without.
-func (d *decoder) mpls(b []byte) (layer, []byte, bool) {
-	for bottom := false; !bottom; b = b[4:] {
-		if len(b) < 4 {
-			return 0, nil, false
-		}
-		bottom = b[2]&1 != 0
-	}
-	if len(b) == 0 {
-		return 0, nil, false
-	}
-	switch b[0] >> 4 {
-	case 4, 6:
-		return layerIP, b, true
-	case 0:
-		if bridges(b[min(4, len(b)):]) {
-			return layerEthernet, b[4:], true
-		}
-	}
-	if bridges(b) {
-		return layerEthernet, b, true
-	}
-	d.unread = Unread{UnreadMPLS, 0}
-	return layerUnread, nil, true
-}
-
-// bridges reports whether b looks like an Ethernet frame of a known type.
-func bridges(b []byte) bool {
-	if len(b) < ethLen {
-		return false
-	}
-	t := layers.EthernetType(binary.BigEndian.Uint16(b[12:]))
-	return t >= 0x600 && etherLayer(t) != layerUnread
-}
-
-// pppoe takes the header of a PPPoE session off (RFC 2516 §4). gopacket's decoder can't
-// be reused, and refuses packets that the capture has cut short.
-func pppoe(b []byte) (layer, []byte, bool) {
-	if len(b) < 6 || b[0] != 0x11 {
-		return 0, nil, false
-	}
-	if b[1] != 0 {
-		return layerOther, nil, true // discovery
-	}
-	n := int(binary.BigEndian.Uint16(b[4:]))
-	b = b[6:]
-	return layerPPP, b[:min(n, len(b))], true
-}
-
-// ppp takes the header of PPP off (RFC 1661 §2), and address and control if they are
-// there (RFC 1662 §3.1).
-func (d *decoder) ppp(b []byte) (layer, []byte, bool) {
-	if len(b) >= 2 && b[0] == 0xFF && b[1] == 0x03 {
-		b = b[2:]
-	}
-	if len(b) == 0 {
-		return 0, nil, false
-	}
-	proto, n := uint16(b[0]), 1
-	if b[0]&1 == 0 { // not compressed to one octet
-		if len(b) < 2 {
-			return 0, nil, false
-		}
-		proto, n = binary.BigEndian.Uint16(b), 2
-	}
-	b = b[n:]
-	switch {
-	case proto == 0x0021:
-		return layerIP4, b, true
-	case proto == 0x0057:
-		return layerIP6, b, true
-	case proto == 0x0281, proto == 0x0283:
-		return layerMPLS, b, true
-	case proto >= 0x8000: // link and network control protocols
-		return layerOther, nil, true
-	}
-	d.unread = Unread{UnreadPPP, proto}
-	return layerUnread, nil, true
-}
-
 // internet takes an IP header off.
 func (d *decoder) internet(l layer, b []byte) (layer, []byte, bool) {
 	if len(b) == 0 {
@@ -592,73 +443,6 @@ func (d *decoder) route(h []byte) {
 		d.dst, _ = netip.AddrFromSlice(h[len(h)-16:][:16])
 	case 2, 4: // RFC 6275 §6.4; RFC 8754 §2: the first one
 		d.dst, _ = netip.AddrFromSlice(h[8:24])
-	}
-}
-
-// datagram returns what a UDP datagram carries, by its port.
-func (d *decoder) datagram() layer {
-	switch d.udp.DstPort {
-	case portVXLAN, portVXLANLinux:
-		return layerVXLAN
-	case portGeneve:
-		return layerGeneve
-	case portGTPU:
-		return layerGTP
-	}
-	return layerOther
-}
-
-// tunnelled takes the header of an encapsulation within IP or UDP off.
-func (d *decoder) tunnelled(l layer, b []byte) (layer, []byte, bool) {
-	var err error
-	switch l {
-	case layerGRE:
-		err = d.gre.DecodeFromBytes(b, gopacket.NilDecodeFeedback)
-		switch {
-		case err != nil:
-			return 0, nil, false
-		case d.gre.Version > 1:
-			return d.next(layerUnread, UnreadGRE, uint16(d.gre.Version)), nil, true
-		case d.gre.Protocol == layers.EthernetTypeERSPAN && len(d.gre.Contents) == 4:
-			return layerEthernet, d.gre.Payload, true // ERSPAN type I has no header
-		case len(d.gre.Payload) == 0:
-			return layerOther, nil, true // an acknowledgement of PPTP, or a keepalive
-		}
-		return d.ether(d.gre.Protocol), d.gre.Payload, true
-	case layerERSPAN:
-		err = d.erspan.DecodeFromBytes(b, gopacket.NilDecodeFeedback)
-		return layerEthernet, d.erspan.Payload, err == nil
-	case layerEtherIP:
-		if len(b) < 2 {
-			return 0, nil, false
-		}
-		return layerEthernet, b[2:], true
-	default:
-	}
-	// What comes within UDP is what it seems to be only if its header is sound. From
-	// there on, what can't be decoded is reported.
-	d.tunnel = true
-	switch l {
-	case layerVXLAN:
-		err = d.vxlan.DecodeFromBytes(b, gopacket.NilDecodeFeedback)
-		if err != nil || !d.vxlan.ValidIDFlag || b[0]&^0x88 != 0 {
-			return layerOther, nil, true
-		}
-		d.tunnel = false
-		return layerEthernet, d.vxlan.Payload, true
-	case layerGeneve:
-		err = d.geneve.DecodeFromBytes(b, gopacket.NilDecodeFeedback)
-		if err != nil || d.geneve.Version != 0 || d.geneve.OAMPacket {
-			return layerOther, nil, true
-		}
-		l = d.ether(d.geneve.Protocol)
-		return l, d.geneve.Payload, true
-	default: // GTP
-		err = d.gtp.DecodeFromBytes(b, gopacket.NilDecodeFeedback)
-		if err != nil || d.gtp.Version != 1 || d.gtp.MessageType != 255 {
-			return layerOther, nil, true
-		}
-		return layerIP, d.gtp.Payload, true
 	}
 }
 
