@@ -18,9 +18,7 @@ import (
 // mounted where only one thread sees it.
 func onBrokenDisk(t *testing.T, o Options) *linuxFS {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount a filesystem")
-	}
+	needRoot(t) // only root may mount a filesystem
 	dir := t.TempDir()
 	type result struct {
 		fs  vfs.FS
