@@ -1,4 +1,4 @@
-// Mutation measures the tests of a package. It changes the package's code in one
+// Command mutation measures the tests of a package. It changes the package's code in one
 // place at a time, runs the tests that reach the place, and reports the changes that no
 // test notices.
 //

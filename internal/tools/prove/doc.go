@@ -1,4 +1,4 @@
-// Prove runs what takes minutes and depends on some directories only, and records for
+// Command prove runs what takes minutes and depends on some directories only, and records for
 // which directories it has passed. The gate leaves such a proof out while its record
 // holds.
 //
