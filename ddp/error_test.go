@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"urnic/ddp/ddptest"
+	"urnic/stag"
 )
 
 func TestErrorSaysWhatWasFound(t *testing.T) {
@@ -139,6 +140,32 @@ func TestErrorTellsAPersonWhereToLook(t *testing.T) {
 		s.take(b)
 		if s.sink.err == nil || !strings.HasPrefix(s.sink.err.Error(), "ddp: "+code.String()+": ") {
 			t.Errorf("%v", s.sink.err)
+		}
+	}
+}
+
+// The code and the STag table say the same in words of their own; one of them is enough.
+func TestErrorSaysItsCauseOnce(t *testing.T) {
+	for _, tt := range []struct {
+		code      Code
+		violation stag.Violation
+		once      bool
+	}{
+		{CodeInvalidSTag, stag.InvalidSTag, true},
+		{CodeBaseBounds, stag.OutOfBounds, true},
+		{CodeSTagNotAssociated, stag.NotAssociated, true},
+		{CodeTOWrap, stag.Wrap, true},
+		{CodeInvalidSTag, stag.NoRights, false},
+		{CodeBaseBounds, stag.Wrap, false},
+	} {
+		cause := &stag.AccessError{Violation: tt.violation, STag: 0x1100, Len: 8, TO: 16}
+		err := &Error{Code: tt.code, Err: cause}
+		want := "ddp: " + tt.code.String() + ": " + cause.Error()
+		if tt.once {
+			want = "ddp: " + tt.code.String() + ": " + cause.Detail()
+		}
+		if got := err.Error(); got != want {
+			t.Errorf("with %v:\n%s\nwant\n%s", tt.violation, got, want)
 		}
 	}
 }

@@ -42,7 +42,17 @@ func TestErrorsSayWhatAndWhy(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	why = (&startup{}).why(t.Context(), "waiting for the Reply", lost(os.ErrDeadlineExceeded))
-	if got := why.Error(); strings.Count(got, "connection lost") != 1 || strings.Count(got, "RFC") != 1 || !errors.Is(why, os.ErrDeadlineExceeded) {
+	const slow = "mpa: connection lost: waiting for the Reply took too long: raise the time limit, or see whether the peer speaks MPA and has the other role" +
+		": i/o timeout (RFC 5044 §7.1.2)"
+	if got := why.Error(); got != slow || !errors.Is(why, os.ErrDeadlineExceeded) {
+		t.Errorf("%q", got)
+	}
+	why = (&startup{}).why(t.Context(), "waiting for the Reply", startupError("RFC 5044 §7.1.1", "PD_Length is 513"))
+	if got := why.Error(); got != "mpa: invalid MPA start-up frame: waiting for the Reply: PD_Length is 513 (RFC 5044 §7.1.1)" {
+		t.Errorf("%q", got)
+	}
+	why = (&startup{}).why(t.Context(), "waiting for the Reply", io.ErrShortWrite)
+	if got := why.Error(); got != "mpa: waiting for the Reply: short write" || !errors.Is(why, io.ErrShortWrite) {
 		t.Errorf("%q", got)
 	}
 	if !errors.Is(lost(io.EOF), io.EOF) {

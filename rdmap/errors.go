@@ -122,7 +122,7 @@ func (e *Error) below() (text, clause string) {
 	case nil:
 		return "", ""
 	case *stag.AccessError:
-		if v, ok := violations[e.Code]; ok && v == err.Violation {
+		if err.Violation == violations[e.Code] {
 			return err.Detail(), ""
 		}
 	case *ddp.Error:

@@ -20,6 +20,7 @@ func TestErrorsStateTheirCauseOnce(t *testing.T) {
 	read := access(stag.NoRights)
 	segment := &ddp.SegmentError{Header: []byte{1}, SegmentLen: 9, Err: io.ErrNoProgress}
 	lost := &mpa.Error{Code: mpa.CodeCRC, Clause: "RFC 5044 §8", Reason: "FPDU 7"}
+	under := &ddp.Error{Code: ddp.CodeTOWrap, Clause: "RFC 5041 §5.1", Reason: "it wraps"}
 	for _, tt := range []struct {
 		err   error
 		want  string
@@ -47,6 +48,19 @@ func TestErrorsStateTheirCauseOnce(t *testing.T) {
 			&Error{Code: CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: lost},
 			"rdmap: local catastrophic error (0x0000): mpa: CRC error: FPDU 7 (RFC 5044 §8) (RFC 5040 §7.1)", lost,
 		},
+		{ // a clause that the cause names is not repeated
+			&Error{Code: CodeLocalCatastrophic, Clause: "RFC 5044 §8", Err: lost},
+			"rdmap: local catastrophic error (0x0000): mpa: CRC error: FPDU 7 (RFC 5044 §8)", lost,
+		},
+		{
+			&Error{Code: CodeLocalCatastrophic, Clause: "RFC 5041 §5.1", Err: under},
+			"rdmap: local catastrophic error (0x0000): " + under.Error(), under,
+		},
+		{
+			&Error{Code: CodeLocalCatastrophic, Clause: "RFC 5040 §7.1", Err: under},
+			"rdmap: local catastrophic error (0x0000): " + under.Error() + " (RFC 5040 §7.1)", under,
+		},
+		{&Error{Code: CodeInvalidSTag, Clause: "RFC 5040 §7.1", Err: io.EOF}, "rdmap: invalid STag (0x0100): EOF (RFC 5040 §7.1)", io.EOF},
 		{&Error{Code: CodeInvalidSTag, Err: fmt.Errorf("in other words: %w", read)}, "rdmap: invalid STag (0x0100): in other words: " + read.Error(), read},
 	} {
 		if got := tt.err.Error(); got != tt.want {

@@ -32,6 +32,33 @@ func TestWorkRequestsAllocateNothing(t *testing.T) {
 	}
 }
 
+// Nor for a receive of an SRQ.
+func TestReceivesOfAnSRQAllocateNothing(t *testing.T) {
+	const batch = 16
+	p := overTCP(t, "127.0.0.1:0")
+	srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
+	from, _ := shared(t, p, srq, 1)
+	sends, recvs, wcs := empties(0, batch, rnic.FlagUnsignaled), receives(0, batch), make([]rnic.WC, batch)
+	step := func() {
+		fill(t, srq, recvs...)
+		postSend(t, from[0], sends...)
+		for left := batch; left > 0; {
+			n, err := p.B.RecvCQ.Wait(t.Context(), wcs[:left])
+			if err != nil {
+				t.Fatal(err)
+			}
+			left -= n
+		}
+	}
+	for range 50 { // pools and queues fill up
+		step()
+	}
+	runtime.GC()
+	if n := testing.AllocsPerRun(200, step); n >= 1 {
+		t.Errorf("%v allocations for %d receives", n, batch)
+	}
+}
+
 // An operation is a way to move octets between A and B.
 type operation struct {
 	name string

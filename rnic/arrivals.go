@@ -87,9 +87,7 @@ func (a *arrivals) wait(ctx context.Context) bool {
 	a.waiting++
 	var early <-chan time.Time
 	if d := a.makeRoom(a.waiting); d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		early = t.C
+		early = time.After(d)
 	}
 	a.mu.Unlock()
 	select {

@@ -1,6 +1,7 @@
 package rnic_test
 
 import (
+	"fmt"
 	"testing"
 
 	"urnic/pd"
@@ -30,6 +31,21 @@ func TestObjectsTellTheirAttributes(t *testing.T) {
 	}
 }
 
+// The number of an SRQ is its own, and the one that its errors name.
+func TestSRQTellsItsNumber(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	p := l.domain()
+	seen := map[uint32]bool{0: true}
+	for range 3 {
+		s := l.srq(p, rnic.SRQAttr{})
+		if seen[s.Num()] {
+			t.Errorf("the number is %d again, or zero", s.Num())
+		}
+		seen[s.Num()] = true
+		wantRefused(t, "arm", s.ArmLimit(-1), nil, fmt.Sprintf("SRQ %d", s.Num()))
+	}
+}
+
 func TestMemoryTellsItsRights(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mr := p.A.Register(t, make([]byte, 16), everyRight)
@@ -53,13 +69,19 @@ func TestMemoryTellsItsRights(t *testing.T) {
 	})
 }
 
-func TestQueuePairTellsTheAddressesOfItsConnection(t *testing.T) {
+func TestQueuePairDescribesItsConnection(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.side(), w.side()
 		if a.QP.LocalAddr() != nil || a.QP.RemoteAddr() != nil {
 			w.Errorf("before: %v, %v", a.QP.LocalAddr(), a.QP.RemoteAddr())
 		}
+		if p, ok := a.QP.Params(); ok {
+			w.Errorf("before: %+v", p)
+		}
 		w.connect(a, b)
+		if _, ok := a.QP.Params(); !ok {
+			w.Error("start-up has settled nothing")
+		}
 		local, remote := a.QP.LocalAddr().String(), a.QP.RemoteAddr().String()
 		if local == remote || b.QP.LocalAddr().String() != remote || b.QP.RemoteAddr().String() != local {
 			w.Errorf("%s to %s, but %v to %v", local, remote, b.QP.RemoteAddr(), b.QP.LocalAddr())
@@ -116,4 +138,32 @@ func TestSharedReceiveQueueIsResized(t *testing.T) {
 	if n := l.dev.Held(pd.RecvWRs); n != 0 {
 		t.Errorf("%d are held", n)
 	}
+}
+
+// The bounds of a shared receive queue's attributes are allowed themselves.
+func TestSharedReceiveQueueOfTheLeastAndTheGreatestSize(t *testing.T) {
+	l := newLab(t, rnic.Config{MaxWR: 100})
+	s := l.srq(l.domain(), rnic.SRQAttr{MaxWR: 1, MaxSGE: 1, Limit: 1})
+	want := rnic.SRQAttr{MaxWR: 1, MaxSGE: 1, Limit: 1}
+	if a := s.Attr(); a != want {
+		t.Errorf("%+v; want %+v", a, want)
+	}
+	resize := func(n int) {
+		t.Helper()
+		if err := s.Resize(n); err != nil {
+			t.Error(err)
+		}
+		if err := s.ArmLimit(n); err != nil {
+			t.Error(err)
+		}
+		fill(t, s, receives(0, n-s.Len())...)
+		wantRefused(t, "one more", s.PostRecv(receives(0, 1)...), rnic.ErrQueueFull)
+		if a := s.Attr(); a.MaxWR != n || s.Len() != n {
+			t.Errorf("%+v, %d receives; want %d", a, s.Len(), n)
+		}
+	}
+	resize(1)
+	resize(1) // while it is full
+	resize(100)
+	resize(100)
 }

@@ -6,6 +6,7 @@ import (
 
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
+	"urnic/stag"
 )
 
 // An invalidation waits for the peer's Writes that are being placed, and holds no lock of
@@ -32,4 +33,24 @@ func TestInvalidationWaitsForPlacementWithoutTheSendQueue(t *testing.T) {
 			rnictest.Want(t, p.B.RecvCQ, 2)
 		})
 	}
+}
+
+// A request that sends nothing completes without a length: WC.ByteLen counts what was sent.
+func TestRequestsThatSendNothingHaveNoLength(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		l := labOf(t, p.A)
+		mr, fast, window := p.A.Register(t, make([]byte, 8), everyRight), l.allocated(p.A.PD), l.window(p.A.PD, rnic.Type1)
+		key := fast.STag().Key() + 1
+		for i, wr := range []rnic.SendWR{
+			{Op: rnic.OpFastRegister, Register: rnic.FastRegister{MR: fast, Memory: rnic.Memory{Slice: make([]byte, 8)}, Access: everyRight, Key: key}},
+			{Op: rnic.OpBindWindow, Bind: rnic.Bind{MW: window, MR: mr, Addr: mr.Base(), Length: 8, Access: rnic.RemoteRead}},
+			{Op: rnic.OpLocalInvalidate, Invalidate: stag.Make(fast.STag().Index(), key)},
+		} {
+			wr.ID = uint64(i)
+			p.A.Send(t, wr)
+			if wc := rnictest.Want(t, p.A.SendCQ, wr.ID); wc.Op != wr.Op || wc.ByteLen != 0 {
+				t.Errorf("%+v; want a completion of %v of 0 bytes", wc, wr.Op)
+			}
+		}
+	})
 }

@@ -161,8 +161,11 @@ func TestClosedChannelTellsNobody(t *testing.T) {
 		wantRefused(t, "wait", <-waited, rnic.ErrClosed)
 		_, err := ch.Wait(t.Context())
 		wantRefused(t, "wait", err, rnic.ErrClosed)
-		_, err = ch.FD()
+		fd, err := ch.FD()
 		wantRefused(t, "descriptor", err, rnic.ErrClosed)
+		if fd != -1 { // 0 is the standard input
+			t.Errorf("the descriptor of a closed channel is %d", fd)
+		}
 		l.fire(p, cq) // still works for those who poll
 		if got := ch.Poll(); got != nil {
 			t.Errorf("CQ %d", got.Num())
@@ -172,6 +175,50 @@ func TestClosedChannelTellsNobody(t *testing.T) {
 			t.Error("no completion")
 		}
 	})
+}
+
+// Nobody is told of what has fired before either.
+func TestClosedChannelForgetsWhatHasFired(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	ch := l.channel()
+	l.fire(l.domain(), l.cq(rnic.CQAttr{Channel: ch}))
+	if err := ch.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := ch.Poll(); got != nil {
+		t.Errorf("CQ %d", got.Num())
+	}
+}
+
+// The descriptor belongs to the channel: Close tells a program that has closed it.
+func TestChannelTellsThatItsDescriptorWasClosed(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	ch := l.channel()
+	fd, err := ch.FD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, "close", ch.Close(), unix.EBADF)
+}
+
+// A closed queue fires no more, though it was armed.
+func TestClosedQueueDoesNotFire(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	ch := l.channel()
+	cq := l.cq(rnic.CQAttr{Channel: ch})
+	if err := cq.Arm(rnic.NextCompletion); err != nil {
+		t.Fatal(err)
+	}
+	if err := cq.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cq.Fire()
+	if got := ch.Poll(); got != nil || len(cq.Fired()) > 0 {
+		t.Error("it has fired")
+	}
 }
 
 // With TellEach, a queue comes from its channel once for each time that it has fired.

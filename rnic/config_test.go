@@ -34,6 +34,37 @@ func TestOpenRefusesWhatNoDeviceCanDo(t *testing.T) {
 	}
 }
 
+// The constants of the package are limits that a device can have.
+func TestDeviceTakesTheHighestLimits(t *testing.T) {
+	l := newLab(t, rnic.Config{
+		MaxSGE: rnic.MaxSGE, MaxInline: rnic.MaxInline, MaxWR: rnic.MaxWR, MaxCQE: rnic.MaxCQE, MaxIRD: rnic.MaxDepth, MaxORD: rnic.MaxDepth,
+	})
+	if a := l.dev.Attr(); a.MaxSGE != rnic.MaxSGE || a.MaxInline != rnic.MaxInline || a.MaxWR != rnic.MaxWR ||
+		a.MaxCQE != rnic.MaxCQE || a.MaxIRD != rnic.MaxDepth || a.MaxORD != rnic.MaxDepth {
+		t.Errorf("%+v", a)
+	}
+}
+
+// The MPA configuration of a device holds for its connections; one of a connection
+// takes its place.
+func TestConnectionUsesTheMPAConfigurationOfItsDevice(t *testing.T) {
+	device := func(side string, c *rnic.Config) { c.MPA.Markers = side == "A" }
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		a, _ := p.A.QP.Params()
+		b, _ := p.B.QP.Params()
+		if !a.RecvMarkers || a.SendMarkers || !b.SendMarkers || b.RecvMarkers {
+			t.Errorf("A wants markers, B does not: %+v, %+v", a, b)
+		}
+	}, rnictest.Options{Device: device})
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		if a, _ := p.A.QP.Params(); a.RecvMarkers || !a.SendMarkers {
+			t.Errorf("the connection wants what its device does not: %+v", a)
+		}
+	}, rnictest.Options{Device: device, Conn: func(side string, c *rnic.ConnParam) {
+		c.MPA = &mpa.Config{Markers: side == "B"}
+	}})
+}
+
 // What the template of a connection can't say is not used, and none of it is
 // refused.
 func TestTemplateOfMPASaysWhatHoldsForAllConnections(t *testing.T) {

@@ -91,9 +91,8 @@ func (q *QP) initiate(ctx context.Context, dial mpa.DialFunc, p ConnParam) error
 // A startup is a connection of a queue pair that is on its way to RTS.
 type startup struct {
 	qp     *QP
-	ctx    context.Context // ends with the caller's, the queue pair and the device
+	ctx    context.Context // ends with the caller's and the queue pair, which the device closes
 	cancel context.CancelCauseFunc
-	detach func() bool // from the device's context
 	cfg    mpa.Config
 	held   []amount
 	stream *capture.Stream
@@ -132,7 +131,6 @@ func (q *QP) beginStartup(ctx context.Context, p ConnParam) (*startup, error) {
 	}
 	q.starting = s
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	s.detach = context.AfterFunc(d.ctx, func() { s.cancel(context.Cause(d.ctx)) })
 	return s, nil
 }
 
@@ -149,12 +147,10 @@ func (s *startup) release() {
 	for _, a := range s.held {
 		s.qp.pd.domain.Release(a.resource, a.n)
 	}
-	s.held = nil
 }
 
 // end gives the queue pair free, if it did not get a stream.
 func (s *startup) end() {
-	s.detach()
 	s.cancel(nil)
 	if !s.bound {
 		s.release()

@@ -114,7 +114,7 @@ func TestConnectToNobodyIsRefused(t *testing.T) {
 		s := w.side()
 		err := s.QP.Connect(w.Context(), "192.0.2.2:9", rnic.ConnParam{})
 		var op *rnic.OpError
-		if !errors.Is(err, syscall.ECONNREFUSED) || !errors.As(err, &op) || !strings.Contains(err.Error(), "192.0.2.2:9") {
+		if !errors.Is(err, syscall.ECONNREFUSED) || !errors.As(err, &op) || !strings.Contains(err.Error(), "192.0.2.2:9") || strings.Contains(err.Error(), "nil") {
 			w.Errorf("%v", err)
 		}
 		wantState(w, s.QP, rnic.Idle)
@@ -348,8 +348,8 @@ func TestQueuePairMakesOneConnectionAtATime(t *testing.T) {
 			w.Errorf("Disconnect meanwhile: %v", err)
 		}
 		cancel()
-		if err := <-connected; !errors.Is(err, context.Canceled) {
-			w.Errorf("first Connect: %v", err)
+		if err := <-connected; !errors.Is(err, context.Canceled) || strings.Count(err.Error(), context.Canceled.Error()) != 1 {
+			w.Errorf("first Connect: %v; want that its context was cancelled, once", err)
 		}
 	})
 }

@@ -206,8 +206,7 @@ func (c *CQ) add(e cqe, solicited bool) bool {
 		return false
 	}
 	if c.queue.full() {
-		c.overflow = true
-		c.wake()
+		c.overflow = true        // those who wait were woken for what is in the queue, and look again
 		if c.armed.Load() != 0 { // whoever waits for that must not sleep on
 			c.fire()
 		}

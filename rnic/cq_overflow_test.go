@@ -1,8 +1,10 @@
 package rnic_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -244,6 +246,71 @@ func TestSendWhoseCompletionFindsNoPlaceIsTheLast(t *testing.T) {
 	}
 }
 
+// Of messages that arrive together, the one whose completion finds no place is the
+// last that is placed.
+func TestMessageWhoseCompletionFindsNoPlaceIsTheLast(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				const messages = 500
+				s := w.side()
+				attr := rnic.QPAttr{RecvCQ: labOf(w, s).cq(rnic.CQAttr{Entries: 1}), MaxRecvWR: messages}
+				mem := make([]byte, messages)
+				mr := s.Register(w, mem, rnic.LocalWrite)
+				wrs := receives(1, messages)
+				for i := range wrs {
+					wrs[i].SGL = []rnic.SGE{mr.SGE(i, 1)}
+				}
+				if shared {
+					attr.SRQ, attr.MaxRecvWR = labOf(w, s).srq(s.PD, rnic.SRQAttr{MaxWR: messages}), 0
+					fill(w, attr.SRQ, wrs...)
+				}
+				q := newQP(w, s.Device, s.PD, attr)
+				if !shared {
+					q.Recv(w, wrs...)
+				}
+				h := w.peerOf(q, rnic.ConnParam{})
+				var all []byte
+				for range messages {
+					all = append(all, h.fpdu(sendSeg("x"))...)
+				}
+				h.write(all)
+				h.terminate()
+				h.close()
+				wantState(w, q.QP, rnic.Error)
+				if n := bytes.Count(mem, []byte("x")); n != 2 || string(mem[:2]) != "xx" {
+					w.Errorf("%d messages were placed; want 2", n)
+				}
+				if shared && attr.SRQ.Len() != messages-2 {
+					w.Errorf("%d receives are left in the SRQ; want %d", attr.SRQ.Len(), messages-2)
+				}
+				wantCompletions(w, q.RecvCQ, result{1, ok})
+			})
+		})
+	}
+}
+
+// With HoldReceives, a receive whose completion finds no place in the completion queue
+// holds none in the receive queue.
+func TestReceiveThatIsNotCompletedHoldsNoPlace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		small := labOf(w, s).cq(rnic.CQAttr{Entries: 1})
+		q := newQP(w, s.Device, s.PD, rnic.QPAttr{RecvCQ: small, MaxRecvWR: 3, HoldReceives: true})
+		q.Recv(w, receives(1, 3)...)
+		q.QP.Abort()
+		wantState(w, q.QP, rnic.Error)
+		if err := q.QP.Reset(); err != nil {
+			w.Fatal(err)
+		}
+		q.Recv(w, receives(4, 2)...)
+		wantRefused(w, "while a completion is not polled", q.QP.PostRecv(receives(6, 1)...), rnic.ErrQueueFull)
+		wantCompletions(w, small, result{1, flushed})
+		q.Recv(w, receives(6, 1)...)
+		wantRefused(w, "one more", q.QP.PostRecv(receives(7, 1)...), rnic.ErrQueueFull)
+	})
+}
+
 // With HoldSends, a place in the send queue is free when its completion is polled:
 // the completion queue of that size never overflows.
 func TestHeldSendsDoNotOverflowTheirCQ(t *testing.T) {
@@ -263,6 +330,43 @@ func TestHeldSendsDoNotOverflowTheirCQ(t *testing.T) {
 		from.Send(w, empties(5, 1, 0)...)
 		for id := range uint64(4) {
 			rnictest.Want(w, small, 2+id)
+		}
+	})
+}
+
+// Completions that have found no place hold none in the receive queue either.
+func TestLostCompletionsHoldNoPlaces(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		small := labOf(w, s).cq(rnic.CQAttr{Entries: 1})
+		q := newQP(w, s.Device, s.PD, rnic.QPAttr{RecvCQ: small, MaxRecvWR: 3, HoldReceives: true})
+		q.Recv(w, receives(1, 3)...)
+		q.QP.Abort()
+		wantCompletions(w, small, result{1, flushed})
+		if err := q.QP.Reset(); err != nil {
+			w.Fatal(err)
+		}
+		q.Recv(w, receives(4, 3)...)
+	})
+}
+
+// A completion that finds no place holds none in the send queue.
+func TestCompletionThatIsLostHoldsNoPlace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		small := labOf(w, s).cq(rnic.CQAttr{Entries: 2})
+		attr := rnic.QPAttr{SendCQ: small, MaxSendWR: 4, HoldSends: true}
+		other, q := newQP(w, s.Device, s.PD, attr), newQP(w, s.Device, s.PD, attr)
+		other.Send(w, empties(1, 2, 0)...)
+		other.QP.Abort() // fills the queue
+		q.Send(w, empties(3, 4, 0)...)
+		q.QP.Abort()
+		wantCompletions(w, small, result{1, flushed}, result{2, flushed})
+		if err := q.QP.Reset(); err != nil {
+			w.Fatal(err)
+		}
+		if err := q.QP.PostSend(empties(7, 4, 0)...); err != nil {
+			w.Errorf("nothing is queued or waits to be polled: %v", err)
 		}
 	})
 }

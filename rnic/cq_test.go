@@ -3,6 +3,7 @@ package rnic_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -137,6 +138,33 @@ func TestCompletionsAreSharedAmongThoseWhoWait(t *testing.T) {
 	})
 }
 
+// Completions that come at once are for as many programs, each of which takes one.
+func TestCompletionsThatComeAtOnceWakeAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 5
+		l := newLab(t, rnic.Config{})
+		cq := l.cq(rnic.CQAttr{})
+		q := l.qpOn(l.domain(), cq)
+		var all []*waitingProgram
+		for range n {
+			all = append(all, waits(t.Context(), cq))
+		}
+		synctest.Wait()
+		postSend(t, q, empties(0, n, 0)...)
+		q.Abort()
+		seen := map[uint64]bool{}
+		for i, p := range all {
+			if !p.isDone() || p.err != nil {
+				t.Fatalf("program %d has got nothing: %v", i, p.err)
+			}
+			seen[p.wc.ID] = true
+		}
+		if len(seen) != n {
+			t.Errorf("%d completions of %d were seen", len(seen), n)
+		}
+	})
+}
+
 func TestAllStopsWhenTheLoopDoes(t *testing.T) {
 	l := newLab(t, rnic.Config{})
 	cq := l.flushed(l.domain(), 3, rnic.CQAttr{})
@@ -194,6 +222,38 @@ func TestCQAttributesAreChecked(t *testing.T) {
 	if n := l.cq(rnic.CQAttr{}).Entries(); n != 256 {
 		t.Errorf("%d entries by default", n)
 	}
+}
+
+// The number tells the queues of a device apart, in errors too.
+func TestErrorsOfACompletionQueueTellItsNumber(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	one, other := l.cq(rnic.CQAttr{}), l.cq(rnic.CQAttr{})
+	if one.Num() == other.Num() {
+		t.Errorf("two queues have the number %d", one.Num())
+	}
+	for _, cq := range []*rnic.CQ{one, other} {
+		wantRefused(t, "resize", cq.Resize(0), nil, fmt.Sprintf("CQ %d:", cq.Num()))
+	}
+}
+
+// A device says how large its queues are at most, and makes them as large.
+func TestCompletionQueueIsAsLargeAsTheDeviceAllows(t *testing.T) {
+	const most = 100
+	l := newLab(t, rnic.Config{MaxCQE: most})
+	for _, n := range []int{1, most} {
+		if got := l.cq(rnic.CQAttr{Entries: n}).Entries(); got != n {
+			t.Errorf("%d entries; want %d", got, n)
+		}
+	}
+	cq := l.cq(rnic.CQAttr{})
+	for _, n := range []int{1, most} {
+		if err := cq.Resize(n); err != nil || cq.Entries() != n {
+			t.Errorf("%d entries after %v; want %d", cq.Entries(), err, n)
+		}
+	}
+	_, err := l.dev.CreateCQ(rnic.CQAttr{Entries: most + 1})
+	wantRefused(t, "create", err, nil, "101 entries")
+	wantRefused(t, "resize", cq.Resize(most+1), nil, "101 entries")
 }
 
 func TestResizeKeepsWhatIsInTheQueue(t *testing.T) {
@@ -284,6 +344,22 @@ func TestCQInUseIsNotClosed(t *testing.T) {
 	wantRefused(t, "create QP", err, rnic.ErrClosed, "CQ")
 	if n := l.dev.Held(pd.QueuePairs); n != 0 {
 		t.Errorf("%d queue pairs are held", n)
+	}
+}
+
+func TestCQOfEitherWorkQueueIsInUse(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	sends, recvs := l.cq(rnic.CQAttr{}), l.cq(rnic.CQAttr{})
+	q := l.qp(l.domain(), rnic.QPAttr{SendCQ: sends, RecvCQ: recvs})
+	wantRefused(t, "of sends", sends.Close(), rnic.ErrBusy)
+	wantRefused(t, "of receives", recvs.Close(), rnic.ErrBusy)
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cq := range []*rnic.CQ{sends, recvs} {
+		if err := cq.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

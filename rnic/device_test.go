@@ -68,6 +68,15 @@ func TestDevicesShareNothing(t *testing.T) {
 	}
 }
 
+// A domain's number tells it from the others of its device, also in errors.
+func TestDomainsAreToldApartByTheirNumbers(t *testing.T) {
+	l := newLab(t, rnic.Config{})
+	a, b := l.domain(), l.domain()
+	if a.Num() == b.Num() {
+		t.Errorf("both have the number %d", a.Num())
+	}
+}
+
 // busy fills a device with everything there is, in use.
 func busy(t *testing.T, p *rnictest.Pair, address string) (objects map[string]io.Closer) {
 	t.Helper()
@@ -179,6 +188,7 @@ func TestVerbsOfAClosedDeviceAreErrors(t *testing.T) {
 	mr, fast, w, srq, ch := l.region(p, mem, everyRight), l.allocated(p), l.window(p, rnic.Type1), l.srq(p, rnic.SRQAttr{}), l.channel()
 	cq := l.cq(rnic.CQAttr{Channel: ch})
 	q := l.qpOn(p, cq)
+	reregister := func() error { _, err := mr.Reregister(p, rnic.Memory{Slice: mem}, 0); return err }
 	listener, err := l.dev.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -200,6 +210,7 @@ func TestVerbsOfAClosedDeviceAreErrors(t *testing.T) {
 		"create SRQ":                second(p.CreateSRQ(rnic.SRQAttr{})),
 		"register":                  second(p.Register(mem, 0)),
 		"register memory":           second(p.RegisterMemory(rnic.Memory{Slice: mem}, 0, q)),
+		"reregister":                reregister(),
 		"allocate MR":               second(p.AllocMR(8)),
 		"allocate MW":               second(p.AllocMW(rnic.Type1)),
 		"post send":                 q.PostSend(rnic.SendWR{Op: rnic.OpSend}),

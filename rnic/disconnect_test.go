@@ -180,6 +180,43 @@ func TestPeerThatClosesBeforeItsReadIsAnsweredGetsATerminate(t *testing.T) {
 	})
 }
 
+// The last of a Response may be all that a full socket has not taken. It is outstanding.
+func TestPeerThatClosesBeforeTheEndOfAResponseGetsATerminate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Options = func(int) simnet.Options { return simnet.Options{Buffer: 1000} }
+		s := w.side()
+		h := w.peerOf(s, rnic.ConnParam{})
+		src := s.Register(w, make([]byte, 5000), rnic.RemoteRead)
+		h.send(readSeg(rdmap.ReadRequest{Size: 5000, SrcSTag: src.STag(), SrcTO: src.Base()}))
+		synctest.Wait()
+		h.closeWrite()
+		h.wantBare(rdmap.CodeStreamCatastrophic)
+		wantState(w, s.QP, rnic.Error)
+		wantEvents(w, s.Device, rnic.EventBadLLPClose)
+	})
+}
+
+// The error counts what is outstanding: requests of this side and of the peer.
+func TestErrorOfAnEarlyCloseCountsWhatIsOutstanding(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Options = func(int) simnet.Options { return simnet.Options{Buffer: 1000} }
+		s := w.side()
+		h := w.peerOf(s, rnic.ConnParam{})
+		src := s.Register(w, make([]byte, 100_000), rnic.RemoteRead)
+		for range 4 {
+			h.send(readSeg(rdmap.ReadRequest{Size: 100_000, SrcSTag: src.STag(), SrcTO: src.Base()}))
+		}
+		synctest.Wait()
+		s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpRead}, rnic.SendWR{ID: 2, Op: rnic.OpRead})
+		h.closeWrite()
+		h.wantBare(rdmap.CodeStreamCatastrophic)
+		wantState(w, s.QP, rnic.Error)
+		if err := s.QP.Err(); err == nil || !strings.Contains(err.Error(), "(5 requests)") { // besides the Response that was begun
+			w.Errorf("%v; want an error that counts 5 requests", err)
+		}
+	})
+}
+
 func TestTerminateToAPeerThatHasClosedIsNotDestroyed(t *testing.T) {
 	// It is on its way for a while, and nothing resets the connection under it.
 	inWorld(t, func(w *world) {

@@ -23,6 +23,24 @@ type drivenEnd struct {
 	at    chan struct{}
 }
 
+func newDrivenEnd(t *testing.T) *drivenEnd {
+	t.Helper()
+	w := &world{TB: t, Network: simnet.Network{Polls: true}}
+	e := &drivenEnd{world: w, at: make(chan struct{}, 1)}
+	e.s = w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) {
+		cfg.Trace = func(m rnic.Trace) {
+			if e.block != nil && !m.Sent && m.Op == rdmap.OpSend {
+				e.at <- struct{}{}
+				<-e.block
+			}
+		}
+	})
+	e.h = w.peerOf(e.s, rnic.ConnParam{})
+	e.h.send(writeSeg(rnic.Remote{}, nil)) // opens the stream
+	time.Sleep(unattended)
+	return e
+}
+
 // holders bring about who receives when the end comes. What they return says
 // whether the programs that wait have come back, with an error or a completion.
 var holders = map[string]func(e *drivenEnd) (done func() bool){
@@ -130,21 +148,9 @@ func TestStreamEndsWhoeverReceives(t *testing.T) {
 		for who, holder := range holders {
 			t.Run(how+", at "+who, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := &world{TB: t, Network: simnet.Network{Polls: true}}
-					e := &drivenEnd{world: w, at: make(chan struct{}, 1)}
-					e.s = w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) {
-						cfg.Trace = func(m rnic.Trace) {
-							if e.block != nil && !m.Sent && m.Op == rdmap.OpSend {
-								e.at <- struct{}{}
-								<-e.block
-							}
-						}
-					})
-					e.h = w.peerOf(e.s, rnic.ConnParam{})
-					e.h.send(writeSeg(rnic.Remote{}, nil)) // opens the stream
-					time.Sleep(unattended)
+					e := newDrivenEnd(t)
 					const posted = 4
-					e.s.Recv(w, receives(0, posted)...)
+					e.s.Recv(e, receives(0, posted)...)
 					done := holder(e)
 					end.do(e)
 					synctest.Wait()
@@ -171,6 +177,22 @@ func TestStreamEndsWhoeverReceives(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A Terminate ends the stream when it is there, though the peer does not close its half.
+func TestTerminateEndsTheStreamWhoeverReceives(t *testing.T) {
+	for who, holder := range holders {
+		t.Run(who, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newDrivenEnd(t)
+				e.s.Recv(e, receives(0, 1)...)
+				holder(e)
+				e.h.send(terminateSeg(rdmap.Terminate{Code: rdmap.CodeGlobalCatastrophic}))
+				time.Sleep(unattended)
+				wantTerminate(t, e.s.Device, rdmap.CodeGlobalCatastrophic)
+			})
+		})
 	}
 }
 

@@ -91,18 +91,18 @@ func (d *Device) WaitEvent(ctx context.Context) (Event, error) {
 	if ctx == nil {
 		return Event{}, d.fail(op, ErrNoContext)
 	}
-	for {
+	for closed := false; ; {
 		changed := d.events.wait()
 		if e, ok := d.events.take(); ok {
 			return e, nil
 		}
+		if closed {
+			return Event{}, d.fail(op, ErrClosed)
+		}
 		select {
 		case <-changed:
 		case <-d.done:
-			if e, ok := d.events.take(); ok {
-				return e, nil
-			}
-			return Event{}, d.fail(op, ErrClosed)
+			closed = true // what was reported before is fetched first
 		case <-ctx.Done():
 			return Event{}, d.fail(op, context.Cause(ctx))
 		}

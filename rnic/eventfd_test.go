@@ -3,7 +3,10 @@
 package rnic_test
 
 import (
+	"errors"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"urnic/rnic"
 )
@@ -27,5 +30,23 @@ func TestEventDescriptorIsReadableWhileThereAreEvents(t *testing.T) {
 			}
 		}
 		wantNoEvent(t, l.dev)
+	}
+}
+
+// The descriptor belongs to the device, which notices that a program has closed it.
+func TestDeviceTellsThatItsDescriptorWasClosed(t *testing.T) {
+	d, err := rnic.Open(rnic.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := d.EventFD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); !errors.Is(err, unix.EBADF) {
+		t.Errorf("%v; want %v", err, unix.EBADF)
 	}
 }

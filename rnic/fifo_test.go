@@ -100,4 +100,15 @@ func TestFifoTakesNoRoomThatItDoesNotUse(t *testing.T) {
 	if empty.pop() != 7 || len(empty.slots) != 2 {
 		t.Errorf("%d slots of a limit of 2", len(empty.slots))
 	}
+	lowered := fifo[int]{limit: 1000}
+	for i := range 1000 {
+		lowered.push(i)
+	}
+	for range 1000 {
+		lowered.pop()
+	}
+	lowered.resize(10)
+	if len(lowered.slots) > 10 {
+		t.Errorf("%d slots after the limit was lowered to 10", len(lowered.slots))
+	}
 }

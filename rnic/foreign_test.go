@@ -29,6 +29,30 @@ func mapping(t *testing.T, n int) []byte {
 	return mem
 }
 
+// withHole returns memory of which only the first page and the last one are mapped. The
+// runtime may map something of its own into the hole, but does not fill one of this size;
+// so at the end those two pages alone are unmapped.
+func withHole(t *testing.T, page int) []byte {
+	t.Helper()
+	const size = 100 << 20
+	p, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := unsafe.Slice((*byte)(p), size)
+	unmap := func(from, to int) {
+		if err := unix.MunmapPtr(unsafe.Pointer(&mem[from]), uintptr(to-from)); err != nil {
+			t.Error(err)
+		}
+	}
+	unmap(page, size-page)
+	t.Cleanup(func() {
+		unmap(0, page)
+		unmap(size-page, size)
+	})
+	return mem
+}
+
 func TestMemoryThatGoDoesNotOwnIsRegisteredByAddress(t *testing.T) {
 	mem := mapping(t, 8*unix.Getpagesize())
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
@@ -96,6 +120,37 @@ func TestMessageThatIsTooLongIsRefused(t *testing.T) {
 	}
 }
 
+func TestReregistrationVerifiesTheRightToTheBuffer(t *testing.T) {
+	mem := mapping(t, unix.Getpagesize())
+	if err := unix.Mprotect(mem, unix.PROT_READ); err != nil {
+		t.Fatal(err)
+	}
+	p := newLab(t, rnic.Config{}).domain()
+	m := rnic.Memory{Pointer: unsafe.Pointer(&mem[0]), Length: len(mem)}
+	mr, err := p.RegisterMemory(m, rnic.RemoteRead, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := mr.Reregister(p, m, rnic.LocalWrite)
+	wantRefused(t, "reregister", err, nil, "right to the buffer", "can't be written")
+	if n != nil || mr.Access() != rnic.RemoteRead {
+		t.Errorf("%v; the region grants %v", n, mr.Access())
+	}
+}
+
+// The same right is asked for when a request makes a region valid: the request is refused.
+func TestFastRegistrationOfMemoryOutOfReachIsRefused(t *testing.T) {
+	mem := mapping(t, unix.Getpagesize())
+	if err := unix.Mprotect(mem, unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t, rnic.Config{})
+	p := l.domain()
+	fast := rnic.FastRegister{MR: l.allocated(p), Memory: rnic.Memory{Pointer: unsafe.Pointer(unsafe.SliceData(mem)), Length: 8}}
+	err := l.qp(p, rnic.QPAttr{}).PostSend(rnic.SendWR{Op: rnic.OpFastRegister, Register: fast})
+	wantRefused(t, "post", err, nil, "right to the buffer", "can't be read")
+}
+
 // "MUST verify that the Non-Privileged ULP has the right to access a specific
 // Data Buffer before allowing an STag [...] to be associated with" it: RFC 5040
 // §8.1.2 rule 4, RFC 5041 §8.3.2 rule 4, RFC 5042 §7.
@@ -107,10 +162,7 @@ func TestRegistrationVerifiesTheRightToTheBuffer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hole := mapping(t, 3*page)
-	if err := unix.MunmapPtr(unsafe.Pointer(&hole[page]), uintptr(page)); err != nil {
-		t.Fatal(err)
-	}
+	hole := withHole(t, page)
 	at := func(b []byte, off int) unsafe.Pointer { return unsafe.Pointer(&b[off]) }
 	for _, tt := range []struct {
 		name    string
@@ -128,7 +180,7 @@ func TestRegistrationVerifiesTheRightToTheBuffer(t *testing.T) {
 		{"an octet that can't be read", at(mem, 0), 3*page + 1, 0, "can't be read"},
 		{"no right at all", at(mem, 3*page), 1, 0, "can't be read"},
 		{"behind that", at(mem, 4*page), page, everyRight, ""},
-		{"a hole", at(hole, 0), 3 * page, rnic.RemoteRead, "not mapped"},
+		{"a hole", at(hole, 0), len(hole), rnic.RemoteRead, "not mapped"},
 		{"before a hole", at(hole, 0), page, everyRight, ""},
 		{"half of the address space", at(mem, 4*page), math.MaxInt, 0, "memcheck"},
 	} {

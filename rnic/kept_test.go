@@ -98,15 +98,22 @@ var lives = map[string]func(t *testing.T, p *rnictest.Pair) []keepsake{
 		synctest.Wait()
 		return closed(t, a, b)
 	},
-	"a program waits, with a context that lives on": func(t *testing.T, p *rnictest.Pair) []keepsake {
-		a, b := patient(t, p, rnic.QPAttr{})
-		if err := b.PostRecv(rnic.RecvWR{ID: 5}); err != nil {
-			t.Fatal(err)
+	"a program waits, with contexts that live on": func(t *testing.T, p *rnictest.Pair) []keepsake {
+		l := labOf(t, p.B)
+		cq := l.cq(rnic.CQAttr{}) // of one connection, for which the program receives
+		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{SendCQ: p.A.SendCQ}), l.qpOn(p.B.PD, cq)
+		p.Link(t, a, b)
+		other, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		for _, ctx := range []context.Context{other, t.Context()} {
+			if err := b.PostRecv(rnic.RecvWR{ID: 5}); err != nil {
+				t.Fatal(err)
+			}
+			w := waits(ctx, cq)
+			synctest.Wait()
+			postSend(t, a, rnic.SendWR{Op: rnic.OpSend})
+			w.want(t, 5)
 		}
-		w := waits(t.Context(), p.B.RecvCQ)
-		synctest.Wait()
-		postSend(t, a, rnic.SendWR{Op: rnic.OpSend})
-		w.want(t, 5)
 		drain(p.A.SendCQ)
 		return closed(t, a, b)
 	},
@@ -131,6 +138,19 @@ var lives = map[string]func(t *testing.T, p *rnictest.Pair) []keepsake{
 		}
 		return kept
 	},
+	"a shared receive queue": func(t *testing.T, p *rnictest.Pair) []keepsake {
+		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
+		a, b := patient(t, p, rnic.QPAttr{SRQ: srq})
+		fill(t, srq, receives(1, 2)...)
+		postSend(t, a, empties(1, 1, 0)...)
+		rnictest.Want(t, p.B.RecvCQ, 1)
+		drain(p.A.SendCQ)
+		kept := append(closed(t, a, b), keep("the shared receive queue", srq))
+		if err := srq.Close(); err != nil {
+			t.Error(err)
+		}
+		return kept
+	},
 	"memory": func(t *testing.T, p *rnictest.Pair) []keepsake {
 		l := labOf(t, p.B)
 		mr := l.region(p.B.PD, make([]byte, 100), rnic.LocalWrite|rnic.RemoteWrite|rnic.BindWindow)
@@ -144,6 +164,26 @@ var lives = map[string]func(t *testing.T, p *rnictest.Pair) []keepsake{
 			if err != nil {
 				t.Error(err)
 			}
+		}
+		return kept
+	},
+	"a domain": func(t *testing.T, p *rnictest.Pair) []keepsake {
+		domain := labOf(t, p.B).domain()
+		if err := domain.Close(); err != nil {
+			t.Error(err)
+		}
+		return []keepsake{keep("the domain", domain)}
+	},
+	"memory that is registered anew": func(t *testing.T, p *rnictest.Pair) []keepsake {
+		mem := make([]byte, 100)
+		mr := labOf(t, p.B).region(p.B.PD, mem, 0)
+		again, err := mr.Reregister(p.B.PD, rnic.Memory{Slice: mem}, rnic.LocalWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := []keepsake{keep("the region before", mr), keep("the region", again)}
+		if err := again.Close(); err != nil {
+			t.Error(err)
 		}
 		return kept
 	},
@@ -213,4 +253,29 @@ func closed(t *testing.T, a, b *rnic.QP) []keepsake {
 		}
 	}
 	return []keepsake{keep("queue pair A", a), keep("queue pair B", b)}
+}
+
+// A queue pair keeps no memory of its program once the request for it has completed.
+func TestCompletedRequestKeepsNoMemory(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		register := func() keepsake {
+			mr := labOf(t, p.A).allocated(p.A.PD)
+			mem := make([]byte, 64)
+			p.A.Send(t, rnic.SendWR{ID: 1, Op: rnic.OpFastRegister, Register: rnic.FastRegister{
+				MR: mr, Memory: rnic.Memory{Slice: mem}, Access: rnic.LocalWrite, Key: mr.STag().Key() + 1,
+			}})
+			rnictest.Want(t, p.A.SendCQ, 1)
+			if err := mr.Close(); err != nil {
+				t.Error(err)
+			}
+			return keep("the memory", &mem[0])
+		}
+		memory := register()
+		for range 3 {
+			runtime.GC()
+		}
+		if memory.kept() {
+			t.Errorf("%s is kept", memory.what)
+		}
+	})
 }

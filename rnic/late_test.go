@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 	"urnic/stag"
@@ -42,6 +43,32 @@ func TestReadOnlySinkIsToldByTheCompletionIfJudgedLate(t *testing.T) {
 		p.A.Send(t, rnic.SendWR{ID: 1, Op: rnic.OpRead, SGL: []rnic.SGE{sink.SGE(0, 8)}, Remote: target.Remote(0)})
 		wantStatus(t, p.A.SendCQ, 1, rnic.StatusLocalProtection)
 	}, rnictest.Options{Device: lenient})
+}
+
+// A region may become valid between post and turn. If it is not valid then, the Read is not
+// sent.
+func TestSinkThatIsNotValidIsToldByTheCompletionIfJudgedLate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { c.JudgeLate = true })
+		h, connected := w.responder(s, rnic.ConnParam{})
+		if err := <-connected; err != nil {
+			w.Fatal(err)
+		}
+		mr := labOf(w, s).allocated(s.PD)
+		fast := rnic.FastRegister{MR: mr, Memory: rnic.Memory{Slice: make([]byte, 8), ZeroBased: true}, Access: rnic.LocalWrite, Key: mr.STag().Key() + 1}
+		tag := stag.Make(mr.STag().Index(), fast.Key)
+		read := func(id uint64) rnic.SendWR {
+			return rnic.SendWR{ID: id, Op: rnic.OpRead, SGL: []rnic.SGE{{Length: 8, LKey: tag}}}
+		}
+		s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpFastRegister, Register: fast}, read(2))
+		h.want(rdmap.OpReadRequest)
+		h.send(taggedSeg(rdmap.OpReadResponse, tag, 0, make([]byte, 8)))
+		wantCompletions(w, s.SendCQ, result{1, ok}, result{2, ok})
+		s.Send(w, rnic.SendWR{ID: 3, Op: rnic.OpLocalInvalidate, Invalidate: tag}, read(4))
+		h.wantTerminate(rdmap.CodeLocalCatastrophic)
+		h.close()
+		wantCompletions(w, s.SendCQ, result{3, ok}, result{4, rnic.StatusLocalProtection})
+	})
 }
 
 func TestBadReceiveIsToldByTheCompletionIfJudgedLate(t *testing.T) {
@@ -87,6 +114,27 @@ func TestPostsToAnEndedQueuePairAreFlushedIfJudgedLate(t *testing.T) {
 		wantCompletions(w, a.RecvCQ, result{2, flushed}, result{3, flushed})
 		wantState(w, a.QP, rnic.Error)
 	})
+}
+
+// A Send alone is flushed as well: no other request has to follow it.
+func TestSendToAnEndedQueuePairIsFlushedAtOnceIfJudgedLate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { c.JudgeLate = true })
+		s.QP.Abort()
+		s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpSend})
+		wantCompletions(w, s.SendCQ, result{1, flushed})
+	})
+}
+
+// Memory that is only sent needs no right to be written, whatever the request waits for.
+func TestFencedSendOfReadOnlyMemorySucceedsIfJudgedLate(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		src := p.A.Register(t, make([]byte, 8), 0)
+		p.B.Recv(t, rnic.RecvWR{ID: 1}, rnic.RecvWR{ID: 2, SGL: []rnic.SGE{p.B.Register(t, make([]byte, 8), rnic.LocalWrite).SGE(0, 8)}})
+		p.A.Send(t, rnic.SendWR{ID: 1, Op: rnic.OpSend}, rnic.SendWR{ID: 2, Op: rnic.OpSend, Flags: rnic.FlagLocalFence, SGL: []rnic.SGE{src.SGE(0, 8)}})
+		rnictest.Want(t, p.A.SendCQ, 1)
+		rnictest.Want(t, p.A.SendCQ, 2)
+	}, rnictest.Options{Device: lenient})
 }
 
 // While the stream is being closed, what is posted waits for its end, and holds it

@@ -43,7 +43,6 @@ type link struct {
 	disputed   atomic.Bool // the peer has sent a Terminate: nobody knows what it took
 
 	// The transmitter's.
-	fault      *rdmap.Error  // to be reported when no lock is held
 	lease      stag.Lease    // of the memory of what is posted and not flushed
 	flushFirst bool          // a request waits for its end
 	ready      []*sendWQE    // begun, and still to be passed on

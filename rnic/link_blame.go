@@ -20,13 +20,13 @@ import (
 // up to date (RFC 5040 §4.8); an atomic by the MSN of its request.
 func (l *link) blameRead(t *rdmap.Terminate) {
 	var match func(o *rdmap.Operation, msn uint32) bool
-	if r, err := rdmap.ParseReadRequest(t.RDMAHeader); t.R() && err == nil {
+	if r, err := rdmap.ParseReadRequest(t.RDMAHeader); err == nil {
 		match = func(o *rdmap.Operation, _ uint32) bool {
 			got := r.SinkTO - o.SinkTO
 			return o.Op == rdmap.OpReadRequest && o.SinkSTag == r.SinkSTag && o.STag == r.SrcSTag &&
 				r.SrcTO-o.TO == got && got+uint64(r.Size) == o.Length
 		}
-	} else if seg, err := ddp.ParseSegment(t.DDPHeader); t.D() && err == nil && !t.SIWLayout() {
+	} else if seg, err := ddp.ParseSegment(t.DDPHeader); err == nil && !t.SIWLayout() {
 		h := seg.Untagged
 		if seg.Control.Tagged() || h.QN != rdmap.QueueReadRequest {
 			return
@@ -46,10 +46,10 @@ func (q *QP) Refused() (s stag.STag, ok bool) {
 		return 0, false
 	}
 	t := &e.Terminate
-	if r, err := rdmap.ParseReadRequest(t.RDMAHeader); t.R() && err == nil {
+	if r, err := rdmap.ParseReadRequest(t.RDMAHeader); err == nil {
 		return r.SrcSTag, true
 	}
-	if seg, err := ddp.ParseSegment(t.DDPHeader); t.D() && err == nil && seg.Control.Tagged() {
+	if seg, err := ddp.ParseSegment(t.DDPHeader); err == nil && seg.Control.Tagged() {
 		return seg.Tagged.STag, true
 	}
 	return 0, false
@@ -63,11 +63,12 @@ func (l *link) blameSink(e *rdmap.Error) {
 	} else if fault, ok := errors.AsType[*memfault.Error](e); ok {
 		cause = fault
 	}
-	seg, err := ddp.ParseSegment(e.Header)
+	seg, _ := ddp.ParseSegment(e.Header)
 	h, n := seg.Tagged, uint64(e.SegmentLen-ddp.TaggedHeaderLen)
-	if err != nil || cause == nil || !seg.Control.Tagged() || rdmap.Control(h.RsvdULP).Opcode() != rdmap.OpReadResponse {
+	if rdmap.Control(h.RsvdULP).Opcode() != rdmap.OpReadResponse { // as without a tagged header: 0 is a Write
 		return
 	}
+	// Without a cause, blame marks none.
 	l.blame(StatusLocalProtection, cause, func(o *rdmap.Operation, _ uint32) bool {
 		at := h.TO - o.SinkTO
 		return o.Op == rdmap.OpReadRequest && o.SinkSTag == h.STag && at < o.Length && n <= o.Length-at // else it is the peer's fault
@@ -93,22 +94,21 @@ func (l *link) blameSource(lost *mpa.MemoryError) {
 // blameReceive gives the receive in turn a status other than flushed, if a message
 // was longer.
 func (l *link) blameReceive(e *rdmap.Error) {
-	q := l.qp
-	seg, err := ddp.ParseSegment(e.Header)
-	if err != nil || seg.Control.Tagged() || e.Code != rdmap.TermCode(ddp.CodeMessageTooLong.TermWord()) {
+	if e.Code != rdmap.TermCode(ddp.CodeMessageTooLong.TermWord()) {
 		return
 	}
+	seg, _ := ddp.ParseSegment(e.Header) // an untagged one, as only its message can be too long
 	if h := seg.Untagged; h.QN != rdmap.QueueSend || recvOp(rdmap.Control(h.RsvdULP[0]).Opcode()) != OpRecv {
 		return
 	}
-	if w := q.rq.taken; w != nil {
-		w.fault, w.status = e, StatusLocalLength
-		return
+	rq := &l.qp.rq
+	rq.mu.Lock()
+	defer rq.mu.Unlock()
+	w := rq.taken
+	if w == nil && rq.ring.n > 0 { // the message of an SRQ's stream may be out of turn, and have none
+		w = *rq.ring.at(0)
 	}
-	q.rq.mu.Lock()
-	defer q.rq.mu.Unlock()
-	if q.srq == nil && q.rq.ring.n > 0 {
-		w := *q.rq.ring.at(0)
+	if w != nil {
 		w.fault, w.status = e, StatusLocalLength
 	}
 }

@@ -67,10 +67,7 @@ func (l *link) receive() {
 		}
 		if errors.Is(err, mpa.ErrInterrupted) {
 			l.letGo()
-			if !l.rx.judged {
-				continue
-			}
-			err = l.rx.err
+			err = l.rx.err // nil, unless a driver has found the end
 		}
 		l.rouse()
 		if l.received(err) {
@@ -141,11 +138,13 @@ func (l *link) mayDrive() bool {
 // ask asks the goroutine for the role. When it is free, those who wait for
 // completions are woken.
 func (l *link) ask() {
-	if l.mayDrive() && l.rx.role.CompareAndSwap(rxOwn, rxAsked) {
+	if !l.rx.role.CompareAndSwap(rxOwn, rxAsked) {
+		return
+	}
+	if l.mayDrive() { // who changes that from now on gives the role back
 		l.conn.Interrupt()
-		if !l.mayDrive() { // since then
-			l.giveBack()
-		}
+	} else {
+		l.giveBack()
 	}
 }
 
@@ -179,7 +178,7 @@ func (l *link) step() (some bool) {
 	some, r.err = l.rdmap.TryReceive()
 	l.rouse()
 	interrupted := errors.Is(r.err, mpa.ErrInterrupted)
-	r.judged = r.err != nil && !interrupted || l.late.Load() || l.peerTerminate != nil
+	r.judged = r.err != nil && !interrupted || l.peerTerminate != nil // a link that closes has asked for the role
 	if interrupted {
 		r.err = nil
 	}
@@ -209,13 +208,13 @@ func (l *link) await(ctx context.Context) error {
 func (l *link) drop() {
 	r := &l.rx
 	r.uses.Add(1)
-	if r.judged || r.needed.Load() {
+	if r.judged {
 		r.role.Store(rxOwn)
 		r.resume <- struct{}{}
 		return
 	}
 	r.role.Store(rxFree)
-	if r.needed.Load() { // since then
+	if r.needed.Load() { // who needs it from now on finds the role free
 		l.giveBack()
 		return
 	}

@@ -92,7 +92,6 @@ func (l *link) reset(why error, event EventType) {
 		if q.err == nil {
 			q.err = why
 		}
-		why = q.err
 	}
 	q.mu.Unlock()
 	if tell {
@@ -139,10 +138,9 @@ func (l *link) finish(orderly bool) {
 	for _, h := range l.held {
 		q.pd.domain.Release(h.resource, h.n)
 	}
-	q.flush()
 	if graceful {
 		q.mu.Lock()
-		q.flush() // what was posted since, if it may
+		q.flush() // under mu, so that nothing is posted behind it
 		q.idle()
 		q.mu.Unlock()
 		q.pd.dev.report(Event{Type: EventCloseComplete, QP: q})
@@ -153,7 +151,7 @@ func (l *link) finish(orderly bool) {
 	q.pd.dev.log.Info("stream ended", "device", q.pd.dev.cfg.Name, "qp", q.num, "error", l.err)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.flush() // what was posted since, if it may: from now on who posts flushes
+	q.flush() // from now on who posts flushes
 	close(l.done)
 }
 

@@ -44,9 +44,8 @@ func (q *QP) postSend(wrs []SendWR, all bool) error {
 		q.flushLate()
 	}
 	l := q.link
-	idle := q.state == Idle
 	q.mu.Unlock()
-	if l != nil && !idle {
+	if l != nil {
 		l.kick()
 	}
 	if err != nil {
@@ -59,14 +58,9 @@ func (q *QP) postSend(wrs []SendWR, all bool) error {
 // on.
 func (l *link) kick() {
 	for {
-		switch l.tx.Load() {
-		case txIdle:
-			if l.tx.CompareAndSwap(txIdle, txBusy) {
-				l.transmitNow()
-				return
-			}
-		case txParked:
-			if l.tx.CompareAndSwap(txParked, txBusy) {
+		switch was := l.tx.Load(); was {
+		case txIdle, txParked:
+			if l.tx.CompareAndSwap(was, txBusy) {
 				l.transmitNow()
 				return
 			}
@@ -74,7 +68,7 @@ func (l *link) kick() {
 			if l.tx.CompareAndSwap(txBusy, txAgain) {
 				return
 			}
-		default:
+		default: // txAgain, or the link has ended, whose role is never given up
 			return
 		}
 	}
@@ -96,13 +90,13 @@ func (l *link) transmitNow() {
 
 // park gives the role up with more to transmit, if a program polls: where all
 // processors are busy polling, a goroutine would wait for one. It reports whether
-// it has.
+// it has. When the link ends, its goroutine takes over, see unpark.
 func (l *link) park() bool {
-	if !l.rx.polled.Load() || l.endWrite || l.rdmap.Ended() {
+	if !l.rx.polled.Load() {
 		return false
 	}
 	l.tx.Store(txParked)
-	if l.rx.polled.Load() && !l.stopping.Load() {
+	if l.rx.polled.Load() {
 		return true
 	}
 	return !l.tx.CompareAndSwap(txParked, txBusy) // or somebody else has the role now
@@ -138,8 +132,6 @@ func (l *link) transmit(wait bool) {
 	for passes := 1; ; passes++ {
 		l.tx.Store(txBusy)     // what was asked for until now is seen to now, what is asked for later is noted
 		if l.stopping.Load() { // the role is never given up again
-			l.lease.End()
-			l.endOfWrite()
 			close(l.txStopped)
 			return
 		}
@@ -167,13 +159,8 @@ func (l *link) pass(wait bool) passResult {
 	l.flushFirst = false
 	idle, out, err := l.move(wait)
 	more := l.complete()
-	if l.fault != nil {
-		e := l.fault
-		l.fault = nil
-		l.terminating(e, EventCatastrophic) // asks for another pass
-	}
 	if e := l.rdmap.Failure(); e != nil { // which no receiver has found
-		l.terminating(e, eventOf(e))
+		l.terminating(e, eventOf(e)) // asks for another pass
 	}
 	if err != nil {
 		l.broken(err)
@@ -195,7 +182,6 @@ func (l *link) pass(wait bool) passResult {
 		l.endOfWrite()
 	case l.endWrite || l.rdmap.Ended():
 		if err := l.conn.CloseWrite(); err != nil {
-			l.broken(err)
 			l.reset(err, EventLost)
 		}
 		l.endOfWrite()
@@ -213,7 +199,7 @@ func (l *link) move(wait bool) (idle, out bool, err error) {
 			out, err = l.flush(wait)
 		}
 		l.lease.End()
-		if idle || !out || err != nil || l.flushFirst {
+		if idle || !out || err != nil {
 			break
 		}
 	}
@@ -268,7 +254,7 @@ func (l *link) judge(out bool) {
 	case !peerEnded && l.rtrPending():
 	case q.state == RTS:
 		q.state = Closing
-		l.draining, l.endWrite = true, true
+		l.endWrite = true
 		l.closing.Store(true)
 		l.limit()
 	}
@@ -293,7 +279,7 @@ func (l *link) complete() bool {
 		return false
 	}
 	accepted := l.conn.Accepted()
-	if l.accepted.Swap(accepted) == accepted && len(l.submitted) == 0 {
+	if l.accepted.Swap(accepted) == accepted { // and nothing that was posted since is out
 		return false
 	}
 	s := &l.qp.sq
@@ -301,8 +287,8 @@ func (l *link) complete() bool {
 	defer s.mu.Unlock()
 	l.mark()
 	before := s.queue.n
-	if !s.complete(accepted) && l.fault == nil {
-		l.fault = l.qp.sendCQ.noPlace()
+	if !s.complete(accepted) {
+		l.rdmap.Fail(l.qp.sendCQ.noPlace())
 	}
 	return s.queue.n < before && s.sendable() > s.begun
 }
@@ -347,19 +333,17 @@ func (l *link) Next() *rdmap.Operation {
 			}
 			w.state = done
 			if !s.complete(l.accepted.Load()) {
-				l.fault = l.qp.sendCQ.noPlace()
+				l.rdmap.Fail(l.qp.sendCQ.noPlace())
 				return nil
 			}
 			continue
 		case w.op.isRead() && l.params.ORD == 0:
-			s.begun++
 			l.failed(w.refuse(StatusNoReadResources, errors.New("the connection was set up with an ORD of 0")))
 			return nil
 		case w.op.isRead() && !l.rdmap.MayRead():
 			return nil
 		case w.op.isRead() && w.state == queued:
 			if err := w.judgeSink(); err != nil {
-				s.begun++
 				l.failed(err)
 				return nil
 			}
@@ -404,8 +388,7 @@ func (l *link) begin(w *sendWQE) *rdmap.Operation {
 // failed ends the stream for an error in a request of this side. The state
 // changes later, as the caller holds the send queue.
 func (l *link) failed(err error) {
-	l.fault = localFault(err)
-	l.rdmap.Fail(l.fault)
+	l.rdmap.Fail(localFault(err))
 }
 
 // Submitted implements rdmap.Submitter. A Read is done when its response is in,
@@ -431,19 +414,17 @@ func (l *link) Submitted(o *rdmap.Operation, position uint64) {
 
 // mark tells the send queue, which the caller holds, what is posted.
 func (l *link) mark() {
-	for i, w := range l.submitted {
+	for _, w := range l.submitted {
 		w.state = posted
-		l.submitted[i] = nil
 	}
 	l.submitted = l.submitted[:0]
 }
 
-// Failed implements rdmap.Submitter.
+// Failed implements rdmap.Submitter. The stream has failed by now, see pass.
 func (l *link) Failed(o *rdmap.Operation, err error) {
 	w := o.Context.(*sendWQE)
 	s := &l.qp.sq
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = w.refuse(StatusLocalProtection, err)
-	l.fault = localFault(err)
 }

@@ -1,17 +1,13 @@
 package rnic
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // A starving is what a link knows of messages that wait for a receive: see
 // QPAttr.RecvWait.
 type starving struct {
-	until  time.Time     // when a message that waits has waited long enough; the receiver's
-	told   bool          // the log has been told of one; the receiver's
-	hungry atomic.Bool   // the goroutine waits for food
-	food   chan struct{} // a receive has been posted, or the link ends
+	until time.Time     // when a message that waits has waited long enough; the receiver's
+	told  bool          // the log has been told of one; the receiver's
+	food  chan struct{} // holds one token: a receive has been posted, or the link ends; nil if no message waits
 }
 
 // mayPlace is the gate of the link's connection: it holds a segment back that wants
@@ -53,13 +49,11 @@ func (l *link) fed() bool {
 // go on.
 func (l *link) waitForReceive() {
 	s := &l.starve
-	s.hungry.Store(true)
-	defer s.hungry.Store(false)
 	if srq := l.qp.srq; srq != nil {
 		srq.starves(l)
 		defer srq.sated(l)
 	}
-	if l.fed() { // since then
+	if l.fed() { // an SRQ that got a receive before starves did not feed the link
 		return
 	}
 	t := time.NewTimer(time.Until(s.until))
@@ -70,13 +64,11 @@ func (l *link) waitForReceive() {
 	}
 }
 
-// feed wakes the goroutine if it waits for a receive. It may be called from
-// anywhere.
+// feed has the goroutine look again if it waits for a receive, or when it next does.
+// It may be called from anywhere.
 func (l *link) feed() {
-	if s := &l.starve; s.hungry.Load() && s.hungry.Swap(false) {
-		select {
-		case s.food <- struct{}{}:
-		default:
-		}
+	select {
+	case l.starve.food <- struct{}{}:
+	default:
 	}
 }

@@ -176,18 +176,16 @@ func (l *Listener) receive(c net.Conn, v *arrival) {
 // last: the youngest of the host that has most. So one host alone can't fill it.
 func fairly(queue []*ConnRequest) int {
 	n := make(map[string]int)
-	most := 0
 	for _, r := range queue {
-		h := hostOf(r.remote)
-		n[h]++
-		most = max(most, n[h])
+		n[hostOf(r.remote)]++
 	}
+	out := len(queue) - 1
 	for i, r := range slices.Backward(queue) {
-		if n[hostOf(r.remote)] == most {
-			return i
+		if n[hostOf(r.remote)] > n[hostOf(queue[out].remote)] {
+			out = i
 		}
 	}
-	return len(queue) - 1
+	return out
 }
 
 // Accept waits for a connection request; those whose peers have gone meanwhile

@@ -407,10 +407,14 @@ func TestUnansweredRequestEndsWithItsDevice(t *testing.T) {
 		if err != nil {
 			w.Fatal(err)
 		}
+		start := time.Now()
 		if err := s.Device.Close(); err != nil {
 			w.Error(err)
 		}
 		h.wantEnd(io.EOF)
+		if d := time.Since(start); d >= rnic.DefaultAnswerTimeout {
+			w.Errorf("the request has ended after %v, when the time to answer it had", d)
+		}
 		for verb, err := range map[string]error{"Accept": r.Accept(w.Context(), s.QP, rnic.ConnParam{}), "Reject": r.Reject(w.Context(), nil)} {
 			if err == nil {
 				w.Errorf("%s after the device was closed succeeded", verb)

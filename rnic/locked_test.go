@@ -25,3 +25,13 @@ func SendQueueLocked(q *QP) bool {
 	q.sq.mu.Unlock()
 	return false
 }
+
+// BeginMaking begins a verb that makes something, which ends with the function that it
+// returns.
+func BeginMaking(t *testing.T, d *Device) (end func()) {
+	t.Helper()
+	if err := d.begin(); err != nil {
+		t.Fatal(err)
+	}
+	return d.end
+}

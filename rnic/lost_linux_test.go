@@ -422,3 +422,33 @@ func TestRequestFailsWhoseDataAreLostInTheMiddle(t *testing.T) {
 		}
 	}
 }
+
+// Two requests may fail before the stream has ended: data are lost while they are sent,
+// and a Read behind them can't be begun. Only the first has a status of its own.
+func TestOnlyTheFirstOfTwoThatFailHasAStatusOfItsOwn(t *testing.T) {
+	var lose func()
+	p := &rnictest.Pair{
+		A: openSide(t, nil, func(cfg *rnic.Config, _ *rnic.QPAttr) {
+			cfg.Trace = func(m rnic.Trace) {
+				if m.Sent && m.Length == 20000 {
+					lose()
+				}
+			}
+		}),
+		B: openSide(t, nil),
+	}
+	if err := p.TryLink(p.A.QP, p.B.QP, rnic.ConnParam{ORD: -1}, rnic.ConnParam{}); err != nil {
+		t.Fatal(err)
+	}
+	lost := protected(t, p.A, unix.PROT_NONE)
+	lose = lost.lose
+	target := p.B.Register(t, make([]byte, lossSize), everyRight)
+	p.A.Send(t,
+		rnic.SendWR{ID: 1, Op: rnic.OpWrite, SGL: []rnic.SGE{lost.mr.SGE(0, 20000)}, Remote: target.Remote(0)},
+		rnic.SendWR{ID: 2, Op: rnic.OpRead},
+		rnic.SendWR{ID: 3, Op: rnic.OpSend},
+	)
+	wantStatus(t, p.A.SendCQ, 1, rnic.StatusLocalProtection)
+	wantStatus(t, p.A.SendCQ, 2, rnic.StatusFlushed)
+	wantStatus(t, p.A.SendCQ, 3, rnic.StatusFlushed)
+}

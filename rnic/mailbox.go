@@ -12,7 +12,7 @@ import (
 // makes room, and the next one that is taken says how many were lost.
 type mailbox[T any] struct {
 	limit int                  // of entries; 0 if what is put in sets one
-	lost  func(v *T, n uint64) // tells a value of the losses before it
+	lost  func(v *T, n uint64) // tells a value of the losses before it; put needs it if there is a limit
 
 	mu      sync.Mutex
 	queue   []T
@@ -36,15 +36,12 @@ func (m *mailbox[T]) put(v T) {
 }
 
 // squeeze is put that asks choose, if the mailbox is full, which entry has to go: an
-// index of the entries with v behind them. It returns that one, or v if the mailbox is
+// index of the entries with v behind them. It returns that one. The mailbox is not
 // closed.
 func (m *mailbox[T]) squeeze(v T, choose func([]T) int) (out T, some bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.closed:
-		return v, true
-	case m.limit == 0 || len(m.queue) < m.limit:
+	if m.limit == 0 || len(m.queue) < m.limit {
 		m.add(v)
 		return out, false
 	}
@@ -77,7 +74,7 @@ func (m *mailbox[T]) take() (v T, ok bool) {
 		return v, false
 	}
 	v = m.pop()
-	if m.dropped > 0 && m.lost != nil {
+	if m.dropped > 0 {
 		m.lost(&v, m.dropped)
 		m.dropped = 0
 	}

@@ -127,7 +127,7 @@ func TestSGEThatCannotBeSaidIsRefused(t *testing.T) {
 	p := l.domain()
 	mr := l.region(p, make([]byte, 16), rnic.LocalWrite)
 	q := l.qp(p, rnic.QPAttr{})
-	sges := []rnic.SGE{mr.SGE(-1, 2), mr.SGE(2, -1), mr.SGE(15, 2), mr.SGE(17, 1), mr.SGE(math.MaxInt, 1), mr.SGE(0, math.MaxInt)}
+	sges := []rnic.SGE{mr.SGE(-1, 2), mr.SGE(-1, 0), mr.SGE(2, -1), mr.SGE(15, 2), mr.SGE(17, 1), mr.SGE(math.MaxInt, 1), mr.SGE(0, math.MaxInt)}
 	for _, n := range []uint64{1 << 32, 1<<32 + 4} {
 		if n <= math.MaxInt { // else nobody can say it
 			sges = append(sges, mr.SGE(0, int(n)))

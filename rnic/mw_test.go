@@ -257,6 +257,23 @@ func TestTypeOneWindowIsBoundAnew(t *testing.T) {
 
 // The STag of a window is for the peer: it serves no SGE
 // (draft-hilland-rddp-verbs §7.10).
+func TestWindowIsUnboundWithoutNamingItsRegion(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		mr, w := p.A.Register(t, make([]byte, 16), everyRight), labOf(t, p.A).window(p.A.PD, rnic.Type1)
+		p.A.Send(t,
+			rnic.SendWR{ID: 1, Op: rnic.OpBindWindow, Bind: rnic.Bind{MW: w, MR: mr, Addr: mr.Base(), Length: 8, Access: rnic.RemoteRead}},
+			rnic.SendWR{ID: 2, Op: rnic.OpBindWindow, Bind: rnic.Bind{MW: w}})
+		rnictest.Want(t, p.A.SendCQ, 1)
+		rnictest.Want(t, p.A.SendCQ, 2)
+		if w.Valid() {
+			t.Error("the window is still bound")
+		}
+		if err := mr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestWindowServesNoSGE(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		mr := p.A.Register(t, make([]byte, 16), everyRight)

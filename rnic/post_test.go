@@ -338,6 +338,10 @@ func TestOutcomesHaveNames(t *testing.T) {
 	if err := wc.Err(); err == nil || err.Error() != "rnic: QP 3: RDMA Read (ID 5): invalid STag: 0x00000100, local write of 0 octets at 0x0" {
 		t.Error(err)
 	}
+	wc.Cause = cause
+	if err := wc.Err(); err == nil || err.Error() != "rnic: QP 3: RDMA Read (ID 5): invalid STag: because" {
+		t.Error(err)
+	}
 	wc.Status, wc.Cause = rnic.StatusFlushed, nil
 	if err := wc.Err(); err == nil || err.Error() != "rnic: QP 3: RDMA Read (ID 5): flushed" {
 		t.Errorf("%v", err)

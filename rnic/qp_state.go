@@ -66,7 +66,6 @@ func (q *QP) Reset() error {
 		q.ended.Add(q.link.rdmap.Stats())
 		q.link = nil
 	}
-	q.sq.setStopped(false)
 	q.forgotten.Store(false)
 	q.idle()
 	return nil

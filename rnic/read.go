@@ -6,7 +6,7 @@ import "urnic/rdmap"
 // is one request all the same: it has one place in the send queue, is judged and begun
 // as a whole, and is done when all of its parts are.
 type splitRead struct {
-	parts []rdmap.Operation // one for each sink; none if one message will do
+	parts []rdmap.Operation // one for each sink that has room; none if there is only one sink
 	begun int               // parts that were given to the stream
 	done  int               // parts whose responses are in: the first ones, as responses come in order
 }
@@ -27,10 +27,6 @@ func (r *splitRead) fill(whole *rdmap.Operation, sinks []SGE) {
 		part.TO, part.Length = source, uint64(sinks[i].Length)
 		source += part.Length
 		r.parts = append(r.parts, part)
-	}
-	if len(r.parts) == 1 {
-		*whole = r.parts[0]
-		r.parts = r.parts[:0]
 	}
 }
 

@@ -261,6 +261,52 @@ func TestSplitReadIsFlushedOnce(t *testing.T) {
 	}
 }
 
+// A sink without room takes no part in a Read, and its STag is not looked at.
+func TestSinksWithoutRoomAreNotAskedFor(t *testing.T) {
+	none := rnic.SGE{Addr: 5, LKey: 0x1234_5678}
+	for n := range 4 {
+		splitReader(t, 16, func(r *reader) {
+			sinks := []rnic.SGE{none}
+			for _, sink := range r.sinks(1, n) {
+				sinks = append(sinks, sink, none)
+			}
+			r.readInto(1, 0, sinks...)
+			if n == 0 { // a Read of nothing is one all the same
+				seg := r.h.want(rdmap.OpReadRequest)
+				req, err := rdmap.ParseReadRequest(seg.Payload)
+				if err != nil || req.Size != 0 {
+					t.Errorf("Read Request %+v, %v; want one of nothing", req, err)
+				}
+				r.answer(req)
+			}
+			for i := range n {
+				r.answer(r.asks(1, i))
+			}
+			r.h.quiet()
+			if wcs := drain(r.s.SendCQ); len(wcs) != 1 || wcs[0].Status != ok || int(wcs[0].ByteLen) != 10*n {
+				t.Errorf("%+v; want one completion of %d bytes", wcs, 10*n)
+			}
+		})
+	}
+}
+
+// The peer does not count Sends among its Read and Atomic Requests.
+func TestAtomicBehindASendIsBlamed(t *testing.T) {
+	withReader(t, func(r *reader) {
+		r.read(1)
+		r.s.Send(r, rnic.SendWR{ID: 2, Op: rnic.OpSend})
+		r.h.want(rdmap.OpSend)
+		r.atomic(3)
+		msn := r.atomic(4)
+		seg := atomicSeg(rdmap.AtomicRequest{})
+		seg.Untagged.Control, seg.Untagged.MSN = seg.Control, msn
+		header, _ := seg.Untagged.AppendBinary(nil)
+		r.h.send(terminateSeg(rdmap.Terminate{Code: rdmap.CodeInvalidSTag, HdrCt: 0xC0, SegmentLen: 70, DDPHeader: header}))
+		r.h.close()
+		wantCompletions(r, r.s.SendCQ, result{1, flushed}, result{2, flushed}, result{3, flushed}, result{4, rnic.StatusRemoteTermination})
+	})
+}
+
 // What SplitReads takes is one request of the queue; without it, a Read has one sink.
 func TestSplitReadsAreTakenWhereAskedFor(t *testing.T) {
 	l := newLab(t, rnic.Config{})

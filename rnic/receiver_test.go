@@ -15,3 +15,10 @@ func Transmitter(q *QP) string {
 	q.mu.Unlock()
 	return [...]string{txIdle: "nobody", txBusy: "somebody", txAgain: "somebody", txParked: "a program"}[l.tx.Load()]
 }
+
+// Disputed reports whether a connected queue pair has taken note of the peer's Terminate.
+func Disputed(q *QP) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.link.disputed.Load()
+}

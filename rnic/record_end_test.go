@@ -89,7 +89,7 @@ func TestRecordingShowsHowAStreamEnds(t *testing.T) {
 }
 
 // recordedEnd lists what a recording has behind the first Send.
-func recordedEnd(t *testing.T, file []byte) (what []string) {
+func recordedEnd(t testing.TB, file []byte) (what []string) {
 	t.Helper()
 	r, err := capture.NewReader(bytes.NewReader(file))
 	if err != nil {
@@ -133,6 +133,22 @@ func TestBothRecordingsShowWhoClosedFirst(t *testing.T) {
 			if got := recordedEnd(t, file); !slices.Equal(got, want) {
 				t.Errorf("%s disconnects; the recording of %s shows %q, want %q", who, side, got, want)
 			}
+		}
+	}
+}
+
+// A device that has dialled records a reset too.
+func TestRecordingOfAnInitiatorShowsAReset(t *testing.T) {
+	for who, want := range map[string][]string{"A": {"client RST"}, "B": {"server RST"}} {
+		files, _ := recorded(t, rnictest.Options{}, func(t *testing.T, p *rnictest.Pair) {
+			p.A.Send(t, rnic.SendWR{Op: rnic.OpWrite})
+			rnictest.Want(t, p.A.SendCQ, 0)
+			synctest.Wait()
+			map[string]*rnic.QP{"A": p.A.QP, "B": p.B.QP}[who].Abort()
+			synctest.Wait()
+		})
+		if got := recordedEnd(t, files["A"]); !slices.Equal(got, want) {
+			t.Errorf("%s aborts; the recording of the initiator shows %q, want %q", who, got, want)
 		}
 	}
 }

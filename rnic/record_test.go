@@ -179,3 +179,11 @@ func TestRecordingThatFailsDisturbsNothing(t *testing.T) {
 		}
 	}, o)
 }
+
+func TestRecordingThatCannotBeBegunOpensNoDevice(t *testing.T) {
+	d, err := rnic.Open(rnic.Config{Record: &brokenWriter{}})
+	wantRefused(t, "open", err, errDisk, "record")
+	if d != nil {
+		t.Error("a device was opened")
+	}
+}

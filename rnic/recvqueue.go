@@ -276,7 +276,6 @@ func (q *QP) flushRecv() {
 	if w := q.rq.taken; w != nil {
 		q.rq.taken = nil
 		finish(w)
-		q.srq.putBack(w)
 	}
 	for {
 		q.rq.mu.Lock()
@@ -287,8 +286,5 @@ func (q *QP) flushRecv() {
 		w := q.takeOwn()
 		q.rq.mu.Unlock()
 		finish(w)
-		q.rq.mu.Lock()
-		q.rq.ring.recycle(w)
-		q.rq.mu.Unlock()
 	}
 }

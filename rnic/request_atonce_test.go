@@ -1,12 +1,15 @@
 package rnic_test
 
 import (
+	"errors"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"urnic/internal/leakcheck"
+	"urnic/internal/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -90,6 +93,71 @@ func TestPeerThatGoesBeforeItIsWatchedIsPassedOver(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Waiting looks at the connection too, while nobody watches it. What it has found stays: the
+// request is dropped, once, and can't be answered.
+func TestWaitingFindsThatThePeerHasGone(t *testing.T) {
+	for name, going := range goings {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				s := w.side()
+				l := w.listen(s)
+				h := w.ask(l)
+				r := w.request(l)
+				going.do(h)
+				for range 3 {
+					if r.Waiting() {
+						w.Error("it waits")
+					}
+					synctest.Wait()
+				}
+				wantRefused(w, "accept", r.Accept(w.Context(), s.QP, rnic.ConnParam{}), nil, going.says)
+				if c := s.Device.Counters(); c.Dropped != 1 {
+					w.Errorf("%d dropped; want 1", c.Dropped)
+				}
+			})
+		})
+	}
+}
+
+// A tardy connection takes its time until it notices that a deadline has passed.
+type tardy struct {
+	*simnet.Conn
+	notices chan struct{} // closed when it does
+}
+
+func (c *tardy) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		<-c.notices
+	}
+	return n, err
+}
+
+// The Reply lets the peer send. It leaves when nobody watches the connection any more: what
+// watches would take the peer's first bytes.
+func TestReplyLeavesWhenTheConnectionIsNotWatched(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		notices := make(chan struct{})
+		l := w.listenWrapped(s, func(c *simnet.Conn) net.Conn { return &tardy{c, notices} })
+		h := w.ask(l)
+		r := w.request(l)
+		time.Sleep(2 * time.Millisecond) // until it is watched
+		accepted := make(chan error)
+		go func() { accepted <- r.Accept(w.Context(), s.QP, rnic.ConnParam{}) }()
+		h.quiet()
+		close(notices)
+		if err := <-accepted; err != nil {
+			w.Fatal(err)
+		}
+		reply := h.readFrame()
+		h.full(&plainRequest, &reply)
+		s.Recv(w, receives(1, 1)...)
+		h.send(sendSeg(""))
+		wantCompletions(w, s.RecvCQ, result{1, ok})
+	})
 }
 
 // The same over TCP, where a look takes what is in the socket.

@@ -42,7 +42,7 @@ func (m *MR) Reregister(p *PD, mem Memory, access Access) (*MR, error) {
 		if r, is := errors.AsType[*stag.RegisterError](err); is && r.Rule == stag.RuleInUse {
 			err = fmt.Errorf("%w: %w", ErrBusy, err)
 		}
-		return nil, m.fail(op, err)
+		return nil, m.fail(op, ofDomain(err))
 	}
 	n := &MR{pd: p, entry: m.entry}
 	put(p.dev, p.dev.regions, closer(n))

@@ -3,6 +3,7 @@ package rnic_test
 import (
 	"errors"
 	"testing"
+	"unsafe"
 
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -52,7 +53,10 @@ func TestReregisteredRegionKeepsItsSTag(t *testing.T) {
 func TestReregisterIsRefused(t *testing.T) {
 	l, elsewhere := newLab(t, rnic.Config{}), newLab(t, rnic.Config{})
 	p, mem := l.domain(), make([]byte, 64)
-	mr := l.region(p, mem, everyRight)
+	mr, gone := l.region(p, mem, everyRight), l.domain()
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		pd    *rnic.PD
 		mem   rnic.Memory
@@ -63,11 +67,16 @@ func TestReregisterIsRefused(t *testing.T) {
 		"a domain of another device":  {elsewhere.domain(), rnic.Memory{Slice: mem}, 0, rnic.ErrForeign},
 		"other memory":                {p, rnic.Memory{Slice: make([]byte, 64)}, 0, nil},
 		"no memory":                   {p, rnic.Memory{}, 0, nil},
+		"memory given twice":          {p, rnic.Memory{Slice: mem, Pointer: unsafe.Pointer(&mem[0]), Length: 64}, 0, nil},
+		"a domain that is closed":     {gone, rnic.Memory{Slice: mem}, 0, rnic.ErrClosed},
 		"remote without local rights": {p, rnic.Memory{Slice: mem}, rnic.RemoteWrite, nil},
 	} {
 		n, err := mr.Reregister(c.pd, c.mem, c.right)
 		if n != nil || err == nil || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: %v, %v", name, n, err)
+		}
+		if errors.Is(err, rnic.ErrBusy) {
+			t.Errorf("%s: %v; no window is bound", name, err)
 		}
 		if !mr.Valid() || mr.Access() != everyRight {
 			t.Errorf("%s: the region has changed", name)

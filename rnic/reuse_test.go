@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"urnic/ddp"
@@ -216,6 +217,29 @@ func TestLateAbortLeavesTheNextStreamAlone(t *testing.T) {
 			wantState(w, a.QP, rnic.RTS)
 		})
 	}
+}
+
+// An Abort that comes while a graceful close is being reported leaves the queue pair as
+// Abort says.
+func TestAbortAtTheEndOfAGracefulCloseIsNotLost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		logger, release := newSlowLog(rnic.EventCloseComplete.String())
+		s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Logger = logger })
+		h := w.peerOf(s, rnic.ConnParam{})
+		h.close()
+		synctest.Wait()
+		aborted := make(chan struct{})
+		go func() {
+			s.QP.Abort()
+			close(aborted)
+		}()
+		synctest.Wait()
+		release()
+		<-aborted
+		if got := s.QP.State(); got != rnic.Error {
+			w.Errorf("state %v after Abort; want Error", got)
+		}
+	})
 }
 
 func TestDisconnectTellsTheEndOfItsOwnStream(t *testing.T) {

@@ -184,10 +184,7 @@ func (w *sendWQE) fill(wr *SendWR, length uint64) {
 	}
 	w.state, w.mark, w.status, w.cause = queued, 0, StatusSuccess, nil
 	o := &w.operation
-	*o = rdmap.Operation{Length: length, STag: wr.Remote.STag, TO: wr.Remote.TO, Invalidate: wr.Invalidate, Immediate: wr.Immediate, Context: w}
-	if length > 0 && wr.Op.sendsData() {
-		o.Payload = w
-	}
+	*o = rdmap.Operation{Length: length, STag: wr.Remote.STag, TO: wr.Remote.TO, Payload: w, Invalidate: wr.Invalidate, Immediate: wr.Immediate, Context: w}
 	solicited := wr.Flags&FlagSolicited != 0
 	choose := func(plain, se rdmap.Opcode) rdmap.Opcode {
 		if solicited {
@@ -256,7 +253,7 @@ func (a *Atomic) request(op Opcode) rdmap.AtomicRequest {
 // storeOriginal puts what an atomic found into the SGL, as this machine keeps
 // numbers.
 func (w *sendWQE) storeOriginal() error {
-	if len(w.sgl) == 0 || w.length == 0 {
+	if len(w.sgl) == 0 {
 		return nil
 	}
 	pin, err := w.qp.pd.dev.memory.Acquire(w.sgl[0].LKey, w.qp.scope(), stag.LocalWrite, w.sgl[0].Addr, rdmap.AtomicLen)

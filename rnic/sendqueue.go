@@ -20,7 +20,6 @@ type sendQueue struct {
 	lease stag.Lease // of the SGLs that are checked
 
 	stopped bool // no request is begun, see QP.StopSending
-	drained bool // it has been told that all that were begun have completed
 
 	spare []*sendWQE
 
@@ -110,9 +109,7 @@ func (s *sendQueue) mature(accepted uint64) bool {
 // completion queue.
 func (s *sendQueue) retire() bool {
 	w := s.queue.pop()
-	if s.begun > 0 {
-		s.begun--
-	}
+	s.begun--
 	ok := true
 	if (w.flags&FlagUnsignaled == 0 || w.status != StatusSuccess) && !s.qp.forgotten.Load() {
 		e := cqe{wc: w.completion()}
@@ -172,8 +169,8 @@ func (s *sendQueue) flush() {
 	s.begun, s.late, s.reads = 0, 0, 0
 }
 
-// StopSending makes further requests wait in the send queue until ResumeSending, an
-// error, or Reset; also before there is a stream. Those that were begun go on; EventSQDrained tells when they
+// StopSending makes further requests wait in the send queue until ResumeSending, the
+// end of the stream, or Reset; also before there is a stream. Those that were begun go on; EventSQDrained tells when they
 // have completed. Draft-hilland-rddp-verbs has no such state; it is SQD of InfiniBand.
 func (q *QP) StopSending() error { return q.setStopped("stop sending", true) }
 
@@ -190,12 +187,9 @@ func (q *QP) setStopped(op string, stopped bool) error {
 		return q.fail(op, &StateError{State: q.state, Err: q.err})
 	}
 	l := q.link
-	if q.state == Idle {
-		l = nil
-	}
 	q.sq.setStopped(stopped)
 	q.mu.Unlock()
-	if !stopped && l != nil {
+	if l != nil {
 		l.kick()
 	}
 	return nil
@@ -204,16 +198,15 @@ func (q *QP) setStopped(op string, stopped bool) error {
 func (s *sendQueue) setStopped(stopped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped, s.drained = stopped, false
+	s.stopped = stopped
 	s.tellDrained()
 }
 
-// tellDrained tells once that a stopped queue has no request that was begun. The
-// caller holds mu.
+// tellDrained tells that a stopped queue has no request that was begun. The last of
+// them has just completed, or the queue been stopped. The caller holds mu.
 func (s *sendQueue) tellDrained() {
-	if !s.stopped || s.drained || s.begun > 0 || s.queue.n > 0 && (*s.queue.at(0)).state != queued {
+	if !s.stopped || s.begun > 0 || s.queue.n > 0 && (*s.queue.at(0)).state != queued {
 		return
 	}
-	s.drained = true
 	s.qp.pd.dev.report(Event{Type: EventSQDrained, QP: s.qp})
 }

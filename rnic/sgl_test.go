@@ -128,3 +128,58 @@ func TestEmptyRequestsUseNoMemory(t *testing.T) {
 		rnictest.Want(t, p.B.RecvCQ, 2)
 	})
 }
+
+// Nor does an empty piece of a message.
+func TestEmptyPiecesUseNoMemory(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		none := rnic.SGE{Addr: 5, LKey: 0x1234_5678}
+		data, mem := pattern(10, 1), make([]byte, 10)
+		src, dst := p.A.Register(t, data, 0), p.B.Register(t, mem, rnic.LocalWrite)
+		p.B.Recv(t, rnic.RecvWR{ID: 1, SGL: []rnic.SGE{none, dst.SGE(0, 3), none, dst.SGE(3, 7)}})
+		p.A.Send(t, rnic.SendWR{ID: 2, Op: rnic.OpSend, SGL: []rnic.SGE{src.SGE(0, 6), none, src.SGE(6, 4), none}})
+		rnictest.Want(t, p.A.SendCQ, 2)
+		if wc := rnictest.Want(t, p.B.RecvCQ, 1); wc.ByteLen != 10 || !bytes.Equal(mem, data) {
+			t.Errorf("%d octets arrived: %x; want %x", wc.ByteLen, mem, data)
+		}
+	})
+}
+
+// What an entry of an SGL names is read for the segments in which it has a part: MR.Stats
+// counts those.
+func TestEachEntryOfAnSGLIsReadForItsSegmentsOnly(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		h, connected := w.responder(s, rnic.ConnParam{})
+		if err := <-connected; err != nil {
+			w.Fatal(err)
+		}
+		message := func(op rdmap.Opcode) (segments [][]byte) {
+			for {
+				seg := h.want(op)
+				segments = append(segments, seg.Payload)
+				if seg.Control.Last() {
+					return segments
+				}
+			}
+		}
+		data := pattern(10_000, 1)
+		all := s.Register(w, data, 0)
+		s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpSend, SGL: []rnic.SGE{all.SGE(0, len(data))}})
+		segments := message(rdmap.OpSend)
+		n := len(segments[0])
+		if len(segments) < 3 || all.Stats().Accesses != uint64(len(segments)) {
+			w.Fatalf("%d segments, %d accesses", len(segments), all.Stats().Accesses)
+		}
+
+		// The first entry is the first segment, the second all the others.
+		first, rest := s.Register(w, data[:n], 0), s.Register(w, data[n:], 0)
+		s.Send(w, rnic.SendWR{ID: 2, Op: rnic.OpSend, SGL: []rnic.SGE{first.SGE(0, n), rest.SGE(0, len(data)-n)}})
+		if got := slices.Concat(message(rdmap.OpSend)...); !bytes.Equal(got, data) {
+			w.Error("the octets arrived changed")
+		}
+		wantCompletions(w, s.SendCQ, result{1, ok}, result{2, ok})
+		if a, b := first.Stats().Accesses, rest.Stats().Accesses; a != 1 || b != uint64(len(segments)-1) {
+			w.Errorf("of %d segments, %d are counted to the first entry, and %d to the second; want 1, and the rest", len(segments), a, b)
+		}
+	})
+}

@@ -221,9 +221,6 @@ func (s *SRQ) sated(l *link) {
 
 // feed wakes those who wait for a receive. The caller holds mu.
 func (s *SRQ) feed() {
-	if s.queue.n == 0 {
-		return
-	}
 	for l := range s.hungry {
 		l.feed()
 	}

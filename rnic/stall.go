@@ -28,25 +28,27 @@ func (l *link) keeps(octets int) {
 	}
 }
 
-// relieve has a goroutine look after the limits of stream buffers, unless one does.
+// relieve has a goroutine look after the limits of stream buffers. One that does so
+// already looks again.
 func (d *Device) relieve() {
-	if d.relieving.CompareAndSwap(false, true) {
+	if d.relief.Add(1) == 1 {
 		d.wg.Go(d.endStalled) // a link has charged, for which the device waits as well
 	}
 }
 
-// endStalled ends streams that stall until the limits are kept.
+// endStalled ends streams that stall until the limits are kept. It looks at least once
+// in the time of impatience.
 func (d *Device) endStalled() {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for d.ctx.Err() == nil {
+		asked := d.relief.Load()
 		stalled := d.stalled()
 		if stalled == nil {
-			d.relieving.Store(false)
-			if d.stalled() == nil || !d.relieving.CompareAndSwap(false, true) { // since then
+			if d.relief.CompareAndSwap(asked, 0) {
 				return
 			}
-			continue
+			continue // somebody has asked since then
 		}
 		wait := impatience
 		for _, s := range stalled {

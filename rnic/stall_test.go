@@ -92,6 +92,7 @@ func TestStreamBuffersAreBounded(t *testing.T) {
 				time.Sleep(time.Minute)
 
 				all = append(all, stall(w, s))
+				time.Sleep(2 * time.Second) // which may be needed to notice that
 				wantStalled(w, all, func(i int) bool { return i == 0 })
 				if n := heldNow(); n > limit {
 					w.Errorf("%d octets are kept; the limit is %d", n, limit)
@@ -99,6 +100,13 @@ func TestStreamBuffersAreBounded(t *testing.T) {
 				if err := first.qp.Err(); err == nil || !errors.Is(err, rnic.ErrStalled) {
 					w.Errorf("the stream ended with %v", err)
 				}
+				nextEvent(w, s.Device, rnic.EventLost)
+
+				// Again, when that is long over.
+				time.Sleep(time.Minute)
+				all = append(all, stall(w, s))
+				time.Sleep(2 * time.Second)
+				wantStalled(w, all, func(i int) bool { return i <= 1 })
 				nextEvent(w, s.Device, rnic.EventLost)
 
 				// Many at once exceed it for no longer than they may.
@@ -115,6 +123,50 @@ func TestStreamBuffersAreBounded(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The more the limit is exceeded, the shorter a stream may stall: with one eighth too much,
+// for one eighth of the way from 5 s to 1 s less than 5 s.
+func TestStreamsMayStallTheLongerTheLessTheLimitIsExceeded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const limit = 1 << 20
+		stall := stallers["stops in the midst of an FPDU"]
+		s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Limits[pd.StreamOctets] = limit })
+		all := []staller{stall(w, s)}
+		synctest.Wait()
+		for each := int(s.Device.Held(pd.StreamOctets)); len(all)*each <= limit; {
+			time.Sleep(time.Millisecond)
+			all = append(all, stall(w, s))
+		}
+		synctest.Wait()
+		over := float64(s.Device.Held(pd.StreamOctets)-limit) / limit
+		may := 5*time.Second - time.Duration(over*float64(4*time.Second))
+		time.Sleep(time.Until(all[0].begun.Add(may - time.Millisecond)))
+		wantStalled(w, all, func(int) bool { return false })
+		time.Sleep(2 * time.Millisecond)
+		wantStalled(w, all, func(i int) bool { return i == 0 })
+		time.Sleep(time.Minute)
+		wantStalled(w, all, func(i int) bool { return i == 0 })
+	})
+}
+
+// However many streams exceed the limit, one goroutine sees to them.
+func TestStreamBuffersAreWatchedByOneGoroutine(t *testing.T) {
+	count := func(limit uint64) (n int) {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{TB: t}
+			s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.Limits[pd.StreamOctets] = limit })
+			for range 5 {
+				stallers["stops in the midst of an FPDU"](w, s)
+			}
+			synctest.Wait()
+			n = goroutines()
+		})
+		return n
+	}
+	if within, beyond := count(1<<30), count(1); beyond != within+1 {
+		t.Errorf("%d goroutines beyond the limit, and %d within it; want one more", beyond, within)
 	}
 }
 

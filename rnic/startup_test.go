@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +81,50 @@ func TestLocalStartupErrorSendsTerminate(t *testing.T) {
 		h.wantBare(mpaCode(mpa.CodeLocalCatastrophic))
 		if err := <-connected; !errors.Is(err, rnic.ErrClosed) {
 			w.Errorf("Connect: %v; want ErrClosed", err)
+		}
+	})
+}
+
+// A mute connection sends the Request, and then nothing more.
+type mute struct{ *simnet.Conn }
+
+func (c mute) Writev([][]byte, bool) (int, error) { return 0, syscall.EPIPE }
+
+// An Initiator waits until the peer has its Terminate. If it can't be sent, there is nothing
+// to wait for.
+func TestTerminateThatCannotBeSentIsNotWaitedFor(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		n, err := w.Listen(w.Context(), ":0")
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer n.Close()
+		dial := func(ctx context.Context) (net.Conn, error) {
+			c, err := w.Dial(ctx, n.Addr().String())
+			if err != nil {
+				return nil, err
+			}
+			return mute{c.(*simnet.Conn)}, nil
+		}
+		start := time.Now()
+		connected := make(chan error)
+		go func() { connected <- s.QP.ConnectVia(w.Context(), dial, rnic.ConnParam{IRD: 3}) }()
+		c, err := n.Accept()
+		if err != nil {
+			w.Fatal(err)
+		}
+		h := newPeer(w, c)
+		req := h.readFrame()
+		reply := plainReply(&req)
+		reply.PrivateData, _ = mpa.Enhanced{IRD: 3, ORD: 4}.AppendBinary(nil)
+		h.frame(&reply)
+		var e *mpa.Error
+		if err := <-connected; !errors.As(err, &e) || e.Code != mpa.CodeInsufficientIRD {
+			w.Errorf("Connect: %v", err)
+		}
+		if d := time.Since(start); d != 0 {
+			w.Errorf("it took %v", d)
 		}
 	})
 }

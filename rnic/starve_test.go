@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,18 +148,179 @@ func TestMessageWaitsForAReceiveOnlySoLong(t *testing.T) {
 	}
 }
 
+// Each message waits for that long, however long the one before it has waited.
+func TestEachMessageWaitsAnew(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		const wait = 3 * time.Second
+		a, b := patient(t, p, rnic.QPAttr{RecvWait: wait})
+		postSend(t, a, empties(1, 4, 0)...)
+		for id := range 3 {
+			synctest.Wait()
+			time.Sleep(wait - 100*time.Millisecond)
+			wantState(t, b, rnic.RTS)
+			if err := b.PostRecv(receives(id, 1)...); err != nil {
+				t.Fatal(err)
+			}
+			rnictest.Want(t, p.B.RecvCQ, uint64(id))
+		}
+		wantState(t, b, rnic.RTS)
+		time.Sleep(wait)
+		wantState(t, b, rnic.Error)
+	})
+}
+
+// A logHook calls a function with what is logged.
+type logHook struct {
+	slog.Handler
+	f func(message string)
+}
+
+func (h logHook) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h logHook) Handle(_ context.Context, r slog.Record) error {
+	h.f(r.Message)
+	return nil
+}
+
+// onWait calls f when the log of B says that a message waits for a receive.
+func onWait(f func()) rnictest.Options {
+	return rnictest.Options{Device: func(side string, cfg *rnic.Config) {
+		if side == "B" {
+			cfg.Logger = slog.New(logHook{slog.DiscardHandler, func(message string) {
+				if strings.Contains(message, "waits for a receive") {
+					f()
+				}
+			}})
+		}
+	}}
+}
+
+// The log says once for each stream that a message waits, and nothing if none does.
+func TestWaitForAReceiveIsLoggedOnce(t *testing.T) {
+	var logged atomic.Int32
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		for range 2 {
+			logged.Store(0)
+			a, b := patient(t, p, rnic.QPAttr{})
+			if err := b.PostRecv(receives(0, 1)...); err != nil {
+				t.Fatal(err)
+			}
+			postSend(t, a, empties(0, 1, 0)...)
+			rnictest.Want(t, p.B.RecvCQ, 0)
+			if n := logged.Load(); n != 0 {
+				t.Errorf("it is logged %d times that a message waits that has a receive", n)
+			}
+			postSend(t, a, empties(1, 5, 0)...)
+			for id := range 5 {
+				synctest.Wait()
+				time.Sleep(time.Second)
+				if err := b.PostRecv(receives(1+id, 1)...); err != nil {
+					t.Fatal(err)
+				}
+				rnictest.Want(t, p.B.RecvCQ, uint64(1+id))
+			}
+			if n := logged.Load(); n != 1 {
+				t.Errorf("it is logged %d times that messages wait; want 1", n)
+			}
+		}
+	}, onWait(func() { logged.Add(1) }))
+}
+
+// A receive that is posted after the queue was found empty, and before the message
+// begins to wait, is not overlooked.
+func TestReceivePostedJustBeforeTheWaitIsUsed(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {
+			var post func()
+			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+				attr := rnic.QPAttr{RecvWait: time.Hour}
+				if shared {
+					attr.SRQ = labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})
+				}
+				a, b := patient(t, p, attr)
+				post = func() {
+					err := error(nil)
+					if shared {
+						err = attr.SRQ.PostRecv(receives(1, 1)...)
+					} else {
+						err = b.PostRecv(receives(1, 1)...)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				start := time.Now()
+				postSend(t, a, empties(1, 1, 0)...)
+				rnictest.Want(t, p.B.RecvCQ, 1)
+				if d := time.Since(start); d >= time.Hour {
+					t.Errorf("the message waited for %v", d)
+				}
+			}, onWait(func() { post() }))
+		})
+	}
+}
+
+// A peer that has had its share of an SRQ does not wait for more of it: its stream
+// ends at once, and one event says why.
+func TestPeerBeyondItsShareDoesNotWait(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		const share = 2
+		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{PerQP: share})
+		a, b := patient(t, p, rnic.QPAttr{SRQ: srq, RecvWait: time.Hour})
+		fill(t, srq, receives(1, 5)...)
+		start, done := time.Now(), b.Done()
+		postSend(t, a, empties(1, share+1, 0)...)
+		<-done
+		if d := time.Since(start); d >= time.Hour {
+			t.Errorf("the stream ended after %v", d)
+		}
+		wantEvents(t, p.B.Device, rnic.EventSRQShare, rnic.EventRemoteOperation)
+		wantCompletions(t, p.B.RecvCQ, result{1, ok}, result{2, ok})
+		if n := srq.Len(); n != 5-share {
+			t.Errorf("%d receives are left; want %d", n, 5-share)
+		}
+	})
+}
+
+// The last receive of a share is waited for as any other.
+func TestPeerWaitsForTheLastReceiveOfItsShare(t *testing.T) {
+	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
+		srq := labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{PerQP: 2})
+		a, b := patient(t, p, rnic.QPAttr{SRQ: srq})
+		fill(t, srq, receives(1, 1)...)
+		postSend(t, a, empties(1, 2, 0)...)
+		wantState(t, b, rnic.RTS)
+		fill(t, srq, receives(2, 1)...)
+		wantState(t, b, rnic.RTS)
+		wantEvents(t, p.B.Device)
+		wantCompletions(t, p.B.RecvCQ, result{1, ok}, result{2, ok})
+	})
+}
+
 // What ends the stream does not wait until somebody posts a receive.
 func TestStreamEndsWhileAMessageWaits(t *testing.T) {
 	for name, end := range map[string]func(a, b *rnic.QP) error{
 		"close":      func(_, b *rnic.QP) error { return b.Close() },
 		"abort":      func(_, b *rnic.QP) error { b.Abort(); return nil },
 		"disconnect": func(_, b *rnic.QP) error { return b.Disconnect(context.Background()) },
+		"disconnect behind a Read": func(_, b *rnic.QP) error { // whose response is behind the message
+			if err := b.PostSend(rnic.SendWR{Op: rnic.OpRead}); err != nil {
+				return err
+			}
+			synctest.Wait()
+			return b.Disconnect(context.Background())
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
-				a, b := patient(t, p, rnic.QPAttr{})
+				a, b := patient(t, p, rnic.QPAttr{RecvWait: time.Hour})
 				sendStarving(t, p, a)
+				start, done := time.Now(), b.Done()
 				_ = end(a, b) // what is not placed makes it an end that is not graceful
+				<-done
+				if d := time.Since(start); d >= rnic.DefaultCloseTimeout {
+					t.Errorf("the stream ended after %v, when time had run out", d)
+				}
 				wantState(t, b, rnic.Error)
 			})
 		})

@@ -366,7 +366,7 @@ func TestResetWaitsForTheFlush(t *testing.T) {
 }
 
 func TestStateNames(t *testing.T) {
-	for s, want := range map[rnic.State]string{rnic.Idle: "Idle", rnic.Terminating: "Terminate", rnic.Error: "Error", 9: "state 9"} {
+	for s, want := range map[rnic.State]string{rnic.Idle: "Idle", rnic.Terminating: "Terminate", rnic.Error: "Error", rnic.Error + 1: "state 5", 9: "state 9"} {
 		if s.String() != want {
 			t.Errorf("state %d is called %q; want %q", uint8(s), s, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"urnic/ddp"
@@ -180,6 +181,39 @@ func TestContextEndsTheWaitOfTheTerminateVerb(t *testing.T) {
 		}
 		wantState(w, s.QP, rnic.Error)
 		h.wantReset()
+	})
+}
+
+// Terminate returns when the stream has ended, also if its context has ended before: no
+// memory is touched any more.
+func TestTerminateVerbWaitsForTheEndOfTheStream(t *testing.T) {
+	inWorld(t, func(w *world) {
+		hold := make(chan struct{})
+		s := w.side(func(cfg *rnic.Config, _ *rnic.QPAttr) {
+			cfg.Trace = func(m rnic.Trace) {
+				if !m.Sent {
+					<-hold // keeps the receiver busy
+				}
+			}
+		})
+		h := w.peerOf(s, rnic.ConnParam{})
+		s.Recv(w, rnic.RecvWR{ID: 1})
+		h.send(sendSeg(""))
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		done := make(chan error, 1)
+		go func() { done <- s.QP.Terminate(ctx) }()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			w.Errorf("it returned while a message is being received: %v", err)
+			close(hold)
+		default:
+			close(hold)
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				w.Errorf("%v; want the context's error", err)
+			}
+		}
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"urnic/internal/simnet"
 	"urnic/pd"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -86,6 +87,37 @@ func TestSocketsAreRefused(t *testing.T) {
 		}
 		if err := first.Close(); err != nil {
 			w.Error(err)
+		}
+	})
+}
+
+// A stubborn socket says that it can't be closed.
+type stubborn struct{ *simnet.Conn }
+
+var errStubborn = errors.New("it can't be closed")
+
+func (c stubborn) Close() error { return errors.Join(c.Conn.Close(), errStubborn) }
+
+type stubbornListener struct{ net.Listener }
+
+func (l stubbornListener) Close() error { return errors.Join(l.Listener.Close(), errStubborn) }
+
+// Close passes on what the caller's sockets say.
+func TestErrorsOfClosingSocketsArePassedOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.side()
+		n, err := w.Listen(w.Context(), ":0")
+		if err != nil {
+			w.Fatal(err)
+		}
+		l, err := s.Device.ListenOn(stubbornListener{&wrapping{n, func(c *simnet.Conn) net.Conn { return stubborn{c} }}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.ask(l)
+		wantRefused(w, "close a request", w.request(l).Close(), errStubborn, "close", "request of")
+		for range 2 {
+			wantRefused(w, "close a listener", l.Close(), errStubborn, "close", "listener", l.Addr().String())
 		}
 	})
 }

@@ -62,6 +62,28 @@ func TestUnpolledCountsMessagesThatNobodyHasSeen(t *testing.T) {
 	})
 }
 
+// Immediate Data are messages too, and what the queue pair sends is none.
+func TestUnpolledCountsImmediateDataAndNoSends(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a := w.side()
+		b := w.side()
+		one := newQP(w, b.Device, b.PD, rnic.QPAttr{SendCQ: b.RecvCQ, RecvCQ: b.RecvCQ})
+		w.connect(a, one)
+		a.Recv(w, receives(1, 1)...)
+		one.Recv(w, receives(1, 3)...)
+		a.Send(w, rnic.SendWR{Op: rnic.OpImmediate}, rnic.SendWR{Op: rnic.OpSend}, rnic.SendWR{Op: rnic.OpWriteImmediate})
+		for range 3 {
+			rnictest.Want(w, a.SendCQ, 0)
+		}
+		time.Sleep(unattended)
+		one.Send(w, rnic.SendWR{Op: rnic.OpSend})
+		synctest.Wait()
+		if n := one.QP.Unpolled(); n != 3 {
+			w.Errorf("%d; want 3", n)
+		}
+	})
+}
+
 // Waiting tells those who keep a request whether it is worth to go on.
 func TestWaitingTellsWhetherARequestCanBeAnswered(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -208,6 +208,18 @@ func TestWaitThatIsRefusedReturnsNothing(t *testing.T) {
 	}
 }
 
+// With an error, the descriptor is none: 0 is the standard input.
+func TestDescriptorThatIsRefusedIsNone(t *testing.T) {
+	for name, descriptor := range map[string]func() (int, error){
+		"no device":  new(rnic.Device).EventFD,
+		"no channel": new(rnic.CompletionChannel).FD,
+	} {
+		if fd, err := descriptor(); fd != -1 || err == nil {
+			t.Errorf("%s: %d, %v", name, fd, err)
+		}
+	}
+}
+
 func TestRecvWaitIsNotNegative(t *testing.T) {
 	l := newLab(t, rnic.Config{})
 	p, cq := l.domain(), l.cq(rnic.CQAttr{})
