@@ -112,9 +112,13 @@ cross: ## build and vet for the other systems
 cover: ## check that each protocol package is covered to 85 %
 	internal/tools/cover 85 $(LAYERS)
 
+# The packages that have benchmarks: the tests of the others need not be linked.
+BENCHED = $(shell grep -rlE '^func Benchmark' --include='*_test.go' --exclude-dir=tools . | xargs -n 1 dirname | sort -u | \
+	xargs $(GO) list -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}')
+
 .PHONY: bench
 bench: ## run each benchmark for BENCHTIME (300ms): two minutes in all
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
+	$(GO) test -vet=off -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem $(BENCHED)
 
 .PHONY: bench-peers
 bench-peers: liburnic ## measure urnic beside libfabric, UCX and iperf3; write docs/performance.md (PEERSFLAGS)
@@ -129,13 +133,17 @@ conform: ## run the conformance suite against our own stack, TIMES times (20)
 mutants: ## build urnic with one fault at a time, and have urnic conform find each (MUTANTSFLAGS)
 	$(GO) run ./conformance/mutants/run $(MUTANTSFLAGS)
 
+.PHONY: rds-mutants
+rds-mutants: ## build the machine of RDS with one fault at a time, and have its tests find each (RDSMUTANTSFLAGS)
+	$(GO) run ./ulp/rds/machine/mutants $(RDSMUTANTSFLAGS)
+
 .PHONY: mutation
 mutation: ## change PKG (pd stag ddp rdmap mpa) in one place at a time, and have its tests notice (MUTATIONFLAGS)
 	$(GO) -C internal/tools build -o ../../bin/mutation ./mutation
 	@status=0; for p in $(PKG); do bin/mutation $(MUTATIONFLAGS) ./$$p || status=1; done; exit $$status
 
 .PHONY: prove
-prove: ## run what takes long, and record for which sources it has passed (PROOFS: siw, mutants)
+prove: ## run what takes long, and record for which sources it has passed (PROOFS; see internal/tools/prove)
 	$(GO) -C internal/tools build -o ../../bin/prove ./prove
 	bin/prove run $(PROOFS)
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,7 +19,45 @@ type verdict struct {
 
 func (v *verdict) killed() bool { return v.killer != "" }
 
-var failed = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+// judgeAll judges mutants, some at a time, and tells the verdicts in the mutants' order.
+func judgeAll(ctx context.Context, mutants []*mutant, tests []*test, o options, tell func(*verdict)) error {
+	type outcome struct {
+		*verdict
+		err error
+	}
+	outcomes := make([]chan outcome, len(mutants))
+	for i := range outcomes {
+		outcomes[i] = make(chan outcome, 1)
+	}
+	var judges sync.WaitGroup
+	defer judges.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var next atomic.Int64
+	for range o.jobs {
+		judges.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(mutants) {
+					return
+				}
+				v, err := judge(ctx, mutants[i], tests, o.grace)
+				outcomes[i] <- outcome{v, err}
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	for _, c := range outcomes {
+		is := <-c
+		if is.err != nil {
+			return is.err
+		}
+		tell(is.verdict)
+	}
+	return nil
+}
 
 // judge runs the tests that reach a mutant until some fail. They may take ten times as
 // long as without it, and grace: other programs slow tests down too, and a limit that is
@@ -32,11 +72,11 @@ func judge(ctx context.Context, m *mutant, tests []*test, grace time.Duration) (
 	}
 	v.reached = len(reaching)
 	for _, batch := range batches(reaching) {
-		limit := grace
-		for _, t := range batch {
-			limit += 10 * t.took
-		}
-		out, failure, err := fails(batch, func(batch []*test, mutant int) (string, error) {
+		by, failure, err := fails(batch, func(batch []*test, mutant int) (string, error) {
+			limit := grace
+			for _, t := range batch {
+				limit += 10 * t.took
+			}
 			return batch[0].bin.run(ctx, batch, mutant, "", limit)
 		}, m.n)
 		if err != nil {
@@ -45,12 +85,9 @@ func judge(ctx context.Context, m *mutant, tests []*test, grace time.Duration) (
 		if failure == nil {
 			continue
 		}
-		v.killer = batch[0].name
-		if len(batch) > 1 {
+		v.killer = by[0].name
+		if len(by) > 1 {
 			v.killer += " or another"
-		}
-		if f := failed.FindStringSubmatch(out); f != nil {
-			v.killer = f[1]
 		}
 		v.hangs = errors.Is(failure, errHangs)
 		return v, nil
@@ -61,32 +98,55 @@ func judge(ctx context.Context, m *mutant, tests []*test, grace time.Duration) (
 // A runner runs tests with a mutant, or without one if that is 0.
 type runner func(tests []*test, mutant int) (out string, err error)
 
-// fails reports why tests fail with a mutant, and what they print. It takes their word
+// fails reports which of the tests fail with a mutant, and how. It takes their word
 // only if they fail twice, and pass without the mutant in between: a test may fail now
 // and then, or run out of time while other programs keep the machine busy.
-func fails(tests []*test, run runner, mutant int) (out string, failure, err error) {
+func fails(tests []*test, run runner, mutant int) (by []*test, failure, err error) {
 	for range 3 {
+		by = tests
 		var was [3]error
 		for i, n := range [...]int{mutant, 0, mutant} {
-			var said string
-			if said, was[i] = run(tests, n); was[i] != nil && !isVerdict(was[i]) {
-				return "", nil, was[i]
-			}
-			if i == 0 {
-				out = said
+			var out string
+			if out, was[i] = run(by, n); was[i] != nil && !isVerdict(was[i]) {
+				return nil, nil, was[i]
 			}
 			if (was[i] == nil) != (n == 0) {
 				break
 			}
+			if i == 0 {
+				by = blamed(tests, out)
+			}
 			if i == len(was)-1 {
-				return out, was[0], nil
+				return by, was[0], nil
 			}
 		}
 		if was[0] == nil {
-			return "", nil, nil
+			return nil, nil, nil
 		}
 	}
-	return "", nil, nil
+	return nil, nil, nil
+}
+
+var (
+	failed = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+	begun  = regexp.MustCompile(`(?m)^=== RUN   (\w+)$`)
+)
+
+// blamed returns the test of which the output of a run says that it failed or, if none
+// has, that it was begun last; or all tests, if it names none.
+func blamed(tests []*test, out string) []*test {
+	var name string
+	if f := failed.FindStringSubmatch(out); f != nil {
+		name = f[1]
+	} else if all := begun.FindAllStringSubmatch(out, -1); all != nil {
+		name = all[len(all)-1][1]
+	}
+	for i, t := range tests {
+		if t.name == name {
+			return tests[i : i+1]
+		}
+	}
+	return tests
 }
 
 // batches divides tests into runs of one binary. The first ones are short: most

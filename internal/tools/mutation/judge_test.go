@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,38 @@ func TestAFailureByChanceKillsNoMutant(t *testing.T) {
 	broken := errors.New("the tests can't be run")
 	if _, _, err := fails(nil, func([]*test, int) (string, error) { return "", broken }, 7); !errors.Is(err, broken) {
 		t.Errorf("got %v; want %v", err, broken)
+	}
+}
+
+func TestTheTestThatFailedIsBlamed(t *testing.T) {
+	tests := []*test{{name: "TestA"}, {name: "TestB"}, {name: "TestC"}}
+	const passed = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n=== RUN   TestB/sub\n"
+	for out, want := range map[string]string{
+		passed + "--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/sub\nFAIL\n": "TestB",
+		passed:                    "TestB", // it hangs
+		passed + "panic: crash\n": "TestB",
+		"":                        "TestA TestB TestC",
+		"--- FAIL: TestOther\n":   "TestA TestB TestC",
+	} {
+		var got []string
+		for _, b := range blamed(tests, out) {
+			got = append(got, b.name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("blamed %q; want %s:\n%s", got, want, out)
+		}
+	}
+
+	var runs []string
+	by, _, err := fails(tests, func(tests []*test, mutant int) (string, error) {
+		runs = append(runs, fmt.Sprint(len(tests), " with ", mutant))
+		if mutant == 0 {
+			return "", nil
+		}
+		return "--- FAIL: TestC\n", errHangs
+	}, 7)
+	if want := "[3 with 7 1 with 0 1 with 7]"; err != nil || len(by) != 1 || by[0] != tests[2] || fmt.Sprint(runs) != want {
+		t.Errorf("%d fail, %v, in the runs %v; want the last one in %s", len(by), err, runs, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,7 +36,9 @@ type options struct {
 	only   string
 	sample int
 	seed   uint64
+	jobs   int
 	grace  time.Duration
+	under  time.Duration
 	list   bool
 	rows   bool
 	killed bool
@@ -51,7 +54,9 @@ func command(ctx context.Context, dir string, args []string, out io.Writer) (int
 	flags.StringVar(&o.only, "only", "", "run only mutants that a regular `expression` matches, as in 'conn.go:.*Close'")
 	flags.IntVar(&o.sample, "sample", 0, "run only this `number` of mutants, chosen by -seed")
 	flags.Uint64Var(&o.seed, "seed", 1, "the `number` that chooses the sample")
+	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "judge this `number` of mutants at a time")
 	flags.DurationVar(&o.grace, "grace", 5*time.Second, "the `time` that tests may take in addition to ten times what they take without a mutant")
+	flags.DurationVar(&o.under, "under", 0, "run only tests that take less than this `time` without a mutant (all)")
 	flags.BoolVar(&o.list, "list", false, "list the mutants, and run nothing")
 	flags.BoolVar(&o.rows, "rows", false, "print surviving mutants as rows of the table")
 	flags.BoolVar(&o.killed, "killed", false, "print killed mutants too, with the tests that kill them")
@@ -60,6 +65,9 @@ func command(ctx context.Context, dir string, args []string, out io.Writer) (int
 	}
 	if flags.NArg() != 1 {
 		return 2, errors.New("name one package, as in ./ddp")
+	}
+	if o.jobs < 1 {
+		return 2, errors.New("-jobs takes 1 or more")
 	}
 	only, err := regexp.Compile(o.only)
 	if err != nil {
@@ -140,6 +148,9 @@ func (r *report) run(ctx context.Context, p *pkg, files map[string]string, mutan
 	if err != nil {
 		return err
 	}
+	if o := r.options; o.under > 0 {
+		tests = slices.DeleteFunc(tests, func(t *test) bool { return t.took >= o.under })
+	}
 	if len(tests) == 0 {
 		return errors.New("no test passes without a mutant")
 	}
@@ -148,18 +159,13 @@ func (r *report) run(ctx context.Context, p *pkg, files map[string]string, mutan
 	}
 	fmt.Fprintf(r.out, "%s: %d mutants, of which %d are run; %d tests\n", r.pkg, r.all, len(mutants), len(tests))
 	told := time.Now()
-	for i, m := range mutants {
-		v, err := judge(ctx, m, tests, r.options.grace)
-		if err != nil {
-			return err
-		}
+	return judgeAll(ctx, mutants, tests, r.options, func(v *verdict) {
 		r.add(v)
 		if time.Since(told) > time.Minute {
 			told = time.Now()
-			fmt.Fprintf(os.Stderr, "%s: %d of %d mutants\n", r.pkg, i+1, len(mutants))
+			fmt.Fprintf(os.Stderr, "%s: %d of %d mutants\n", r.pkg, r.count, len(mutants))
 		}
-	}
-	return nil
+	})
 }
 
 // exists reports the rows of the table that name no mutant.

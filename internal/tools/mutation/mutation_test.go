@@ -44,7 +44,7 @@ func lines(text, prefix string) (out []string) {
 }
 
 func TestSurvivorsAreTheMutantsThatNoTestNotices(t *testing.T) {
-	status, out := mutate(t, module(t), "-grace", "2s", "./calc")
+	status, out := mutate(t, module(t), "-grace", "2s", "-jobs", "8", "./calc")
 	if status != 1 {
 		t.Errorf("the status is %d", status)
 	}
@@ -147,6 +147,8 @@ func TestWhatCannotBeMeasuredIsAnError(t *testing.T) {
 		"a pattern of two": {"./..."},
 		"not there":        {"./nowhere"},
 		"bad expression":   {"-only", "(", "./calc"},
+		"nobody to judge":  {"-jobs", "0", "./calc"},
+		"no test so fast":  {"-under", "1ns", "./calc"},
 		"no tests":         {"-tests", "./nowhere", "./calc"},
 	} {
 		if status, err := command(t.Context(), dir, args, &bytes.Buffer{}); status != 2 || err == nil {

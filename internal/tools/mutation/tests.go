@@ -74,7 +74,7 @@ func (b *binary) run(ctx context.Context, tests []*test, mutant int, reached str
 		names[i] = regexp.QuoteMeta(t.name)
 	}
 	return b.start(ctx, limit, []string{"MUTANT=" + strconv.Itoa(mutant), "MUTANT_REACHED=" + reached},
-		"-test.run=^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.paniconexit0")
+		"-test.run=^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.paniconexit0", "-test.v")
 }
 
 var errHangs = errors.New("the tests don't end")

@@ -1,4 +1,4 @@
-// Command prove runs what takes minutes and depends on some directories only, and records for
+// Command prove runs what takes long and depends on some directories only, and records for
 // which directories it has passed. The gate leaves such a proof out while its record
 // holds.
 //
@@ -7,8 +7,12 @@
 //	prove record NAME       record that the proof has passed for what is checked out
 //	prove list              list the proofs, and whether their records hold
 //
-// A record is a file in .ci/proved. It names each input of its proof, a file or a
+// Some proofs take up to an hour. They are run on demand: the gate says whether their records
+// hold, and does not run them.
+//
+// A record is a file in .ci/proved. It names each input of its proof, as a file or a
 // directory, with a hash of the names and contents that it has in HEAD. It holds while
-// each input has that hash and the checkout does not differ from HEAD there. Records
+// each input has that hash and the checkout does not differ from HEAD there, and while
+// the proof has the same command. Records
 // are no inputs, so that they can be committed after the proof.
 package main

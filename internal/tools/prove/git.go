@@ -8,12 +8,19 @@ import (
 	"strings"
 )
 
-// trees returns Git's hash of each input of a proof in HEAD. It is an error if one is not
+// theCommand stands for a proof's command among its inputs.
+const theCommand = "(command)"
+
+// trees returns a hash of each input of a proof in HEAD, and of its command. It is an error if one is not
 // there, or if the checkout differs from HEAD in one.
 func (c checkout) trees(p proof) (map[string]string, error) {
-	trees := map[string]string{}
+	inputs, err := c.inputs(p)
+	if err != nil {
+		return nil, err
+	}
+	trees := map[string]string{theCommand: sum(strings.Join(p.command, "\n"))}
 	var paths []string
-	for _, input := range p.inputs {
+	for _, input := range inputs {
 		hash, err := c.hash(input)
 		if err != nil {
 			return nil, err
@@ -33,18 +40,26 @@ func (c checkout) trees(p proof) (map[string]string, error) {
 
 // pathspec returns what Git matches an input with.
 func pathspec(input string) string {
-	if strings.HasSuffix(input, "/*") {
+	if strings.HasSuffix(input, "/*") || strings.HasSuffix(input, testsOf) {
 		return ":(top,glob)" + input
 	}
-	return ":(top,literal)" + input
+	file, _, _ := strings.Cut(input, "#")
+	return ":(top,literal)" + file
 }
+
+// testsOf is behind the directory in an input that is its tests.
+const testsOf = "/*_test.go"
 
 // hash returns the hash of one input: of its files in HEAD, by name. Tests in a directory do not
 // count, as no proof runs them but those that it names.
 func (c checkout) hash(input string) (string, error) {
+	if file, dir, is := strings.Cut(input, "#"); is {
+		return c.rows(file, dir)
+	}
 	args := []string{"ls-tree", "--full-tree", "-r", "HEAD", "--", input}
-	dir, files := strings.CutSuffix(input, "/*")
-	if files {
+	dir, tests := strings.CutSuffix(input, testsOf)
+	dir, files := strings.CutSuffix(dir, "/*")
+	if files || tests {
 		args = []string{"ls-tree", "--full-tree", "HEAD", "--", dir + "/"}
 	}
 	list, err := c.git(args...)
@@ -54,15 +69,33 @@ func (c checkout) hash(input string) (string, error) {
 	var blobs strings.Builder
 	for line := range strings.Lines(list) {
 		about, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if strings.Contains(about, " blob ") && (name == input || !strings.HasSuffix(name, "_test.go")) {
+		if strings.Contains(about, " blob ") && (name == input || tests == strings.HasSuffix(name, "_test.go")) {
 			fmt.Fprintln(&blobs, about, name)
 		}
 	}
 	if blobs.Len() == 0 {
 		return "", fmt.Errorf("HEAD has no %s", input)
 	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(blobs.String()))), nil
+	return sum(blobs.String()), nil
 }
+
+// rows returns the hash of the rows of a Markdown table in HEAD whose first cell is a file in a
+// directory. There may be none.
+func (c checkout) rows(file, dir string) (string, error) {
+	text, err := c.git("show", "HEAD:"+file)
+	if err != nil {
+		return "", err
+	}
+	var rows strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "| `"+dir+"/") {
+			fmt.Fprintln(&rows, strings.TrimSpace(line))
+		}
+	}
+	return sum(rows.String()), nil
+}
+
+func sum(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
 // git runs Git in the checkout, and returns what it prints, without the last line feed.
 func (c checkout) git(args ...string) (string, error) {

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -110,15 +111,20 @@ func (c checkout) run(ctx context.Context, stdout io.Writer, chosen []proof) err
 	return errors.Join(failed...)
 }
 
-// list says of each proof whether its record holds.
+// list prints a line for each proof: its name, whether the gate runs it or somebody on demand, and
+// whether its record holds.
 func (c checkout) list(stdout io.Writer) error {
 	for _, p := range proofs {
-		state := "holds: "
+		where := "gate"
+		if p.onDemand {
+			where = "on demand"
+		}
+		state := "holds"
 		r, err := c.holds(p)
 		if err != nil {
-			state, r.said = "is due: ", err.Error()
+			state, r.said = "due", err.Error()
 		}
-		if _, err := fmt.Fprintln(stdout, p.name, state+r.said); err != nil {
+		if _, err := fmt.Fprintf(stdout, "%-17s  %-9s  %-5s  %s\n", p.name, where, state, strings.ReplaceAll(r.said, "\n", " ")); err != nil {
 			return err
 		}
 	}

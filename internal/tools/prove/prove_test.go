@@ -223,11 +223,15 @@ func (c checkout) packages(t *testing.T, input string) []string {
 	return c.goList(t, "{{.ImportPath}}", pattern)
 }
 
-// goList returns those of urnic's packages that go list prints.
+// goList returns those of urnic's packages that go list prints. The tools are a module of their own.
 func (c checkout) goList(t *testing.T, format, pattern string) []string {
 	t.Helper()
+	dir := string(c)
+	if tool, is := strings.CutPrefix(pattern, "./internal/tools/"); is {
+		dir, pattern = filepath.Join(dir, "internal", "tools"), "./"+tool
+	}
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", format, pattern)
-	cmd.Dir = string(c)
+	cmd.Dir = dir
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ const records = ".ci/proved"
 // A record says what a proof has passed for.
 type record struct {
 	said  string            // when and where, for people
-	trees map[string]string // hashes, by input
+	trees map[string]string // hashes, by input, and of the command
 }
 
 // parse reads a record. Lines are "said TEXT" and "tree HASH INPUT"; others are an error,
