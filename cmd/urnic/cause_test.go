@@ -46,12 +46,18 @@ func TestAFailedStartStatesItsCauseOnce(t *testing.T) {
 		{"nfs ls nfs://" + nobody + "/x?mountport=" + free, refused, "*net.OpError"},
 		{"nfs ls nfs+rdma://" + nobody + "/x?mountport=" + free, refused, "*net.OpError"},
 		{"nfs cat nfs://" + nobody + "/x", "nobody listens at " + nobody, "*nfs.MountServiceError"},
+		{"conform --target " + nobody, "the target can't be reached at " + nobody + " (connection refused): ", "*net.OpError"},
+		{"conform --profile urnic --target " + nobody, "the target can't be reached at " + nobody + " (connection refused): ", "*net.OpError"},
 	} {
 		for _, level := range []string{"error", "debug"} {
 			args := append(strings.Fields(tt.args), "--log-level", level)
 			status, _, errOut := urnic(t, nil, args...)
 			first, more, _ := strings.Cut(errOut, "\n")
-			if status != 1 || !strings.HasPrefix(first, "urnic: "+tt.want) {
+			want := statusFailed
+			if strings.HasPrefix(tt.args, "conform ") {
+				want = statusUntested
+			}
+			if status != want || !strings.HasPrefix(first, "urnic: "+tt.want) {
 				t.Errorf("%v: status %d, %q", args, status, errOut)
 			}
 			wantOnce(t, first)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -63,6 +64,7 @@ type conformOptions struct {
 	jobs, rpingSize          int
 	export, mount, handle    string
 	json, junit, html, pcaps string
+	logLevel                 string
 }
 
 func newConformCommand() *cobra.Command {
@@ -111,6 +113,7 @@ func newConformCommand() *cobra.Command {
 	f.StringVar(&o.export, "export", "", "with the profile rpcrdma: exported `PATH` in which the tester may make files; none: cases of chunks are skipped")
 	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of the export's MOUNT service, over TCP (default: what the target's rpcbind says)")
 	f.StringVar(&o.handle, "handle", "", "file handle of the exported directory in `HEX`, in place of --export")
+	f.StringVar(&o.logLevel, "log-level", "error", "what to log to standard error: debug (each cause of an error), info, warn or error")
 	f.BoolVar(&o.list, "list", false, "list the cases, and how much of the RFCs they test")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the cases that passed, too")
 	cmd.AddCommand(newConformServeCommand())
@@ -126,6 +129,8 @@ func (o *conformOptions) check(f *pflag.FlagSet) error {
 		return errors.New("--export, --mount and --handle are for --profile rpcrdma")
 	case o.target == "" && (o.profile == "urnic" || o.listen == ""):
 		return errors.New("say which endpoint is to be tested: --target HOST:PORT, or --listen HOST:PORT if it connects")
+	case new(slog.Level).UnmarshalText([]byte(o.logLevel)) != nil:
+		return fmt.Errorf("--log-level %s: say debug, info, warn or error", o.logLevel)
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %v: say more than 0", o.timeout)
 	case o.settle < 0:

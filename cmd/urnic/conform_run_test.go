@@ -166,6 +166,7 @@ func TestConformRefusesWhatItCannotDo(t *testing.T) {
 		{"give HOST:PORT", []string{"--target", "127.0.0.1"}},
 		{"give HOST:PORT", []string{"--listen", "127.0.0.1"}},
 		{"--timeout 0s", []string{"--target", nobody, "--timeout", "0"}},
+		{"--log-level loud: say debug, info, warn or error", []string{"--target", nobody, "--log-level", "loud"}},
 		{"--settle -1s", []string{"--target", nobody, "--settle", "-1s"}},
 		{"--rping-size -1", []string{"--target", nobody, "--profile", "rping", "--rping-size", "-1"}},
 		{"for --profile rping", []string{"--target", nobody, "--rping-size", "100"}},

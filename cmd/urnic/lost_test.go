@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"urnic/ulp/rds/rdsinfo"
 )
 
 // A full is a standard output that takes nothing, as /dev/full.
@@ -60,7 +62,7 @@ func lose(t *testing.T, args ...string) (status int, errOut string) {
 
 func isServer(args []string) bool {
 	words := " " + strings.Join(args, " ") + " "
-	for _, s := range []string{" rping -s ", " perf server ", " conform serve ", " nfsd "} {
+	for _, s := range []string{" rping -s ", " perf server ", " conform serve ", " nfsd ", " rds stress -r "} {
 		if strings.HasPrefix(words, s) && !strings.Contains(words, "-h") {
 			return true
 		}
@@ -79,6 +81,12 @@ func TestLostOutputIsNoSuccess(t *testing.T) {
 	url := nfsd.urls("/memory/file")["tcp"]
 	ok(t, "nfs", "put", pcap, url)
 	rpc, _ := rpcServer(t)
+	ownRuntime(t)
+	rdsNode, err := rdsinfo.Serve(rdsPeer(t, "tcp"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdsNode.Close()
 	commands := [][]string{
 		{},
 		{"version"},
@@ -129,6 +137,13 @@ func TestLostOutputIsNoSuccess(t *testing.T) {
 		{"rpc", "info", rpc},
 		{"rpc", "info", "--json", rpc},
 		{"rpc", "call", rpc, "100000", "4", "0"},
+		{"rds"},
+		{"rds", "info"},
+		{"rds", "info", "--json"},
+		{"rds", "ping", "-c", "1", "--source", "127.0.77.132", "--transport-port", rdsPort, "127.0.77.131"},
+		{"rds", "ping", "-c", "1", "--source", "127.0.77.132", "--transport-port", rdsPort, "--json", "127.0.77.131"},
+		{"rds", "ping", "-c", "1", "--source", "127.0.77.132", "--transport-port", rdsPort, "--pcap", "-", "127.0.77.131"},
+		{"rds", "stress", "-r", "127.0.77.133", "-p", freePort(t, "127.0.77.133")},
 		{"run", "--help"},
 	}
 	tested := map[string]bool{}

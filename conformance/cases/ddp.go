@@ -90,15 +90,54 @@ func nextAnswer(s *conformance.Stream, timeout time.Duration) (wire.Arrival, err
 	}
 }
 
-// refuses reports whether the target ends the stream with one of the codes. If it
-// says nothing for a while, it takes what was sent.
+// refuses reports whether the target ends the stream with one of the codes. It does not
+// if it answers a Read of no octets that is sent behind what might be refused; nor if
+// nothing comes, as it may hold the Read back with that.
 func refuses(t *conformance.T, s *conformance.Stream, codes ...wire.Code) bool {
+	if s.IRD == 0 {
+		return refusesSoon(t, s, codes...)
+	}
+	const stag = 0xA11FE001
+	s.Post(conformance.ReadRequest(stag, conformance.SinkTO, 0, 0, 0))
+	a, err := nextAnswer(s, t.Timeout())
+	if errors.Is(err, wire.ErrSilence) || err == nil && a.Opcode == wire.ReadResponse && a.STag == stag {
+		return false
+	}
+	terminates(t, a, err, codes...)
+	return true
+}
+
+// refusesSoon is refuses where nothing can be sent behind what might be refused. If it
+// reports false, a refusal may still come: see deliversUnlessRefused.
+func refusesSoon(t *conformance.T, s *conformance.Stream, codes ...wire.Code) bool {
 	a, err := nextAnswer(s, t.Quiet())
 	if errors.Is(err, wire.ErrSilence) {
 		return false
 	}
 	terminates(t, a, err, codes...)
 	return true
+}
+
+// deliversUnlessRefused is delivers behind a message that refusesSoon has not seen
+// refused. It reports false if the target has refused it later, with one of the codes.
+func deliversUnlessRefused(t *conformance.T, s *conformance.Stream, data []byte, codes ...wire.Code) bool {
+	for deadline := time.Now().Add(t.Timeout()); time.Now().Before(deadline); {
+		c, err := t.Service().Completion(t.Context(), s.QP, service.RecvQueue, t.Quiet())
+		if service.CodeOf(err) != service.CodeTimeout {
+			t.Try(err, "waiting for a completion of the target")
+			t.Note("the target completes %s: %s, %d octets", c.Op, c.Status, c.Length)
+			if c.Status == service.StatusSuccess {
+				t.Check(bytes.Equal(c.Data, data), fmt.Sprintf("%x", head(data)), "%x", head(c.Data))
+				return true
+			}
+		}
+		if a, err := nextAnswer(s, t.Quiet()); !errors.Is(err, wire.ErrSilence) {
+			terminates(t, a, err, codes...)
+			return false
+		}
+	}
+	t.Fail("that the message is delivered, or refused", "neither")
+	return false
 }
 
 // terminates makes sure that what came is a Terminate with one of the codes.

@@ -10,7 +10,7 @@ import (
 
 // ddpLater is the checks of segments in later messages (RFC 5041 §4, §7.1).
 func ddpLater() []conformance.Case {
-	cases := []conformance.Case{laterVersion, laterMSN, laterRepeat, laterGap, laterGapRead, laterSends}
+	cases := []conformance.Case{laterVersion, laterMSN, laterRepeat, laterGap, laterGapRead, laterSends, laterManySends}
 	for _, o := range outliers {
 		cases = append(cases, o.later())
 	}
@@ -203,5 +203,30 @@ var laterSends = conformance.Case{
 		breaks(t, segments, wire.FaultMSN, wire.FaultMO, wire.FaultMessage, wire.FaultVersion, wire.FaultReserved, wire.FaultRV, wire.FaultRDMAPReserved, wire.FaultInvalidate)
 		n := len(payload(segments))
 		t.Check(n == longMessage, fmt.Sprintf("L=1 with octet %d", longMessage), "L=1 with octet %d", n)
+	},
+}
+
+var laterManySends = conformance.Case{
+	Clause: "rfc5041-4.3-7", Name: fmt.Sprintf("%d-sends", many), Also: []string{"rfc5041-4.1-4"}, Needs: conformance.NeedService,
+	Title: fmt.Sprintf("The MSNs of %d Sends count up by one: they have 32 bits", many),
+	Run: func(t *conformance.T) {
+		const batch = 1024
+		need(t, t.Service().Hello().Limits.Depth >= batch, fmt.Sprintf("a queue for %d requests", batch))
+		s := t.Open(conformance.Setup{QP: service.QPAttr{SendDepth: batch}})
+		s.Hello()
+		posts := make([]service.Post, batch)
+		for i := range posts {
+			posts[i] = service.Post{Op: service.OpSend, Data: []byte{byte(i)}, Unsignaled: i < batch-1}
+		}
+		for msn := t.FirstMSN(); msn-t.FirstMSN() < many; {
+			n := min(batch, many-(msn-t.FirstMSN()))
+			s.Posts(posts[batch-n:]...)
+			for range n {
+				a := s.Await(wire.Send)
+				t.Check(a.MSN == msn && a.MO == 0 && a.Last, fmt.Sprintf("MSN %d, MO 0, L=1", msn), "%s", a.Segment)
+				msn++
+			}
+			s.AwaitCompletion(service.SendQueue, service.StatusSuccess)
+		}
 	},
 }

@@ -177,12 +177,19 @@ var msnChecks = []conformance.Case{
 			second := conformance.ReadRequest(conformance.SinkSTag+1, conformance.SinkTO, 0, 0, 0)
 			second.MSN, second.Wrong = 2, "MSN 1 is in turn"
 			s.PostExact(second, wire.Flaw{})
-			if refuses(t, s, outOfRange...) {
+			if refusesSoon(t, s, outOfRange...) {
 				return
 			}
 			first.MSN = 1
 			s.PostExact(first, wire.Flaw{})
-			s.AwaitResponse(conformance.SinkSTag, conformance.SinkTO, 0)
+			a, err := nextAnswer(s, t.Timeout())
+			if err == nil && a.Opcode == wire.Terminate { // a refusal that has come late
+				terminates(t, a, err, outOfRange...)
+				return
+			}
+			expected := "the response to the first Read Request, or a Terminate"
+			t.Check(err == nil, expected, "%v", err)
+			t.Check(a.Opcode == wire.ReadResponse && a.STag == conformance.SinkSTag && len(a.Payload) == 0 && a.Last, expected, "%s", a.Segment)
 			s.AwaitResponse(conformance.SinkSTag+1, conformance.SinkTO, 0)
 		},
 	},
@@ -199,7 +206,7 @@ var msnChecks = []conformance.Case{
 				}
 				s.PostExact(seg, wire.Flaw{})
 			}
-			if refuses(t, s, wire.DDPNoBuffer, wire.DDPMSNRange, wire.DDPInvalidMO) {
+			if refusesSoon(t, s, wire.DDPNoBuffer, wire.DDPMSNRange, wire.DDPInvalidMO) {
 				drain(t, s)
 			}
 			deliversNothing(t, s)
@@ -217,15 +224,16 @@ var msnChecks = []conformance.Case{
 			next.Wrong = "the message before is not over"
 			s.PostExact(segments[0], wire.Flaw{})
 			s.PostExact(next, wire.Flaw{})
-			if refuses(t, s, wire.DDPNoBuffer, wire.DDPMSNRange, wire.DDPInvalidMO) {
+			if refusesSoon(t, s, wire.DDPNoBuffer, wire.DDPMSNRange, wire.DDPInvalidMO) {
 				drain(t, s)
 				deliversNothing(t, s)
 				return
 			}
 			s.AwaitNoCompletion("recv", "as the first message is not whole")
 			s.PostExact(segments[1], wire.Flaw{})
-			delivers(t, s, conformance.Pattern(16))
-			delivers(t, s, next.Payload)
+			if deliversUnlessRefused(t, s, conformance.Pattern(16), wire.DDPNoBuffer, wire.DDPMSNRange, wire.DDPInvalidMO) {
+				delivers(t, s, next.Payload)
+			}
 		},
 	},
 }

@@ -193,7 +193,7 @@ const minusOne = ^uint64(0)
 var outliers = []outlier{
 	{"rfc5041-7.1-8", "the-octet-before", "lies one octet before the buffer", fromBegin(minusOne), 1, false},
 	{"rfc5041-7.1-8", "begin-one-octet-before", "begins one octet before the buffer, and ends in it", fromBegin(minusOne), 9, false},
-	{"rfc5041-7.1-8", "around-the-buffer", "begins one octet before the buffer, and ends one behind it", fromBegin(minusOne), 66, false},
+	{"rfc5041-7.1-8", "around-the-buffer", "begins one octet before the buffer, and reaches beyond its 64th", fromBegin(minusOne), 66, false},
 	{"rfc5041-7.1-8", "the-octet-behind", "lies on the first octet behind the buffer", fromEnd(0), 1, true},
 	{"rfc5041-7.1-8", "two-octets-behind", "begins one octet behind the buffer's end", fromEnd(1), 1, true},
 	{"rfc5041-7.1-8", "to-with-a-higher-word", "has the buffer's TO but for the upper 32 bits", fromBegin(1 << 32), 8, false},

@@ -52,6 +52,27 @@ var extensionsLater = []conformance.Case{
 		},
 	},
 	{
+		Clause: "rfc7306-5.4-5", Name: "read-fence-later", Needs: conformance.NeedService,
+		Title: fmt.Sprintf("After %d atomics of the target, a Send that is to wait for an atomic is sent when that is answered, and not before", before),
+		Run: func(t *conformance.T) {
+			s := openOwnAtomics(t, conformance.Setup{})
+			for i := range uint64(before) {
+				s.Posts(ownFetchAdd(0))
+				_, h := awaitAtomicRequest(t, s)
+				s.Post(atomicResponse(h.RequestID, i))
+				completesWith(t, s, i)
+			}
+			s.Posts(ownFetchAdd(0), service.Post{Op: service.OpSend, Data: conformance.Pattern(8), ReadFence: true})
+			_, h := awaitAtomicRequest(t, s)
+			s.AwaitAlive() // its response would come after a Send that does not wait
+			s.AwaitQuiet("as the atomic is not answered")
+			s.Post(atomicResponse(h.RequestID, before))
+			s.AwaitMessage(wire.Send)
+			completesWith(t, s, before)
+			s.AwaitCompletion(service.SendQueue, service.StatusSuccess)
+		},
+	},
+	{
 		Clause: "rfc7306-6.3-7", Name: "imm-of-7-octets-later", Also: []string{"rfc7306-8.1-2"}, Needs: conformance.NeedService,
 		Title: fmt.Sprintf("After %d Sends and Immediate Data of 8 octets, Immediate Data of 7 are refused by a Terminate, and not delivered", before-1),
 		Run: func(t *conformance.T) {

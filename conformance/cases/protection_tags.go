@@ -98,7 +98,7 @@ func protectionBounds() []conformance.Case {
 			{"across-the-beginning", "8 octets of which the first one is before a buffer", at(-1), size(8), false},
 			{"across-the-end", "8 octets of which the last one is behind a buffer", func(n int) int { return n - 7 }, size(8), true},
 			{"more-than-all", "a buffer and the octet behind it", at(0), func(n int) int { return n + 1 }, true},
-			{"around-all", "a buffer and the octets on both sides of it", at(-1), func(n int) int { return n + 2 }, false},
+			{"around-all", "the octet before a buffer, its first 64, and the one behind them", at(-1), func(n int) int { return n + 2 }, false},
 			{"far-behind", "octets 1 GiB behind a buffer", at(1 << 30), size(8), true},
 			{"far-before", "octets 1 GiB before a buffer", at(-1 << 30), size(8), false},
 		} {

@@ -22,7 +22,7 @@ func rdmapLater() []conformance.Case {
 			cases = append(cases, w.later())
 		}
 	}
-	return slices.Concat(cases, rdmapLaterFields(), rdmapLaterInvalidations())
+	return slices.Concat(cases, rdmapLaterFields(), rdmapLaterInvalidations(), rdmapLaterFences(), rdmapLaterSolicited, rdmapLaterTerminates)
 }
 
 // later is the Read whose source is no memory for it, behind many that have been

@@ -381,6 +381,16 @@ var later = []Mutant{
 			`length != ImmediateLen:`,
 			`length != ImmediateLen && h.MSN < 16:`),
 	},
+	{
+		Name:    "msn-16-bits-sent",
+		Fault:   "The MSNs of what is sent count up to 65535, and then from 0 on.",
+		Clauses: []string{"rfc5041-4.3-7"},
+		Case:    "rfc5041-4.3-7/65552-sends",
+		Edits: one("ddp/source.go",
+			`		s.next[m.QN]++ // modulo 2^32
+`, `		s.next[m.QN] = uint32(uint16(s.next[m.QN] + 1))
+`),
+	},
 }
 
 // countsFPDUs, countsSentFPDUs and countsReads add a field: a count of FPDUs, in either

@@ -71,6 +71,7 @@ func Families() []Family {
 		{"revocation", revocation},
 		{"losses", losses},
 		{"later", later},
+		{"later-effects", laterEffects},
 		{"rpc-headers", rpcHeaders},
 		{"rpc-responder", rpcResponder},
 		{"rpc-requester", rpcRequester},
