@@ -36,6 +36,7 @@ type contest struct {
 // A setting is what differs from run to run.
 type setting struct {
 	duration   time.Duration
+	try        time.Duration // of a baseline's sizes of calls; 0 for urnic's default
 	iterations int
 	port       int
 }

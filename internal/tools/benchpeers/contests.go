@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The contests, in the order of a round: what is compared stands together.
@@ -65,10 +66,21 @@ func perf(name, flags string) *contest {
 			if !slices.Contains(argv, "--iters") && !slices.Contains(argv, "idle") {
 				argv = append(argv, "--duration", at.duration.String())
 			}
+			if slices.Contains(argv, "--baseline") {
+				argv = append(argv, tryFor(at.try)...)
+			}
 			return append(argv, "--rounds", "1", "--json")
 		},
 		parse: func(out []byte, _ setting) ([]reading, error) { return parsePerf(out) },
 	}
+}
+
+// tryFor are the flags for how long the sizes of calls of a baseline are tried.
+func tryFor(d time.Duration) []string {
+	if d == 0 {
+		return nil
+	}
+	return []string{"--baseline-try", d.String()}
 }
 
 // perfPair is a contest of urnic's own between two processes.

@@ -36,6 +36,28 @@ func TestCommandsOfAContest(t *testing.T) {
 	}
 }
 
+// How long the baseline's sizes are tried reaches the runs that have a baseline, and no others.
+func TestTriesOfTheBaselineHaveTheTimeThatIsAskedFor(t *testing.T) {
+	const flag = "--baseline-try 10ms"
+	r := racer{wanted: contests, try: 10 * time.Millisecond, settings: map[string]setting{}}
+	for _, c := range contests {
+		r.settings[c.name] = setting{try: r.try}
+	}
+	for name, command := range r.commands() {
+		if got, want := strings.Contains(command, flag), strings.Contains(command, "--baseline "); got != want {
+			t.Errorf("%s: %s", name, command)
+		}
+	}
+	urnic.binary = "true" // it draws nothing
+	t.Cleanup(func() { urnic.binary = "bin/urnic" })
+	r.log = io.Discard
+	for _, p := range r.draw(t.Context(), t.TempDir(), regexp.MustCompile("")) {
+		if !strings.Contains(p.Command, flag) {
+			t.Errorf("%s: %s", p.File, p.Command)
+		}
+	}
+}
+
 func TestOneSidedContestsOfUCXTellNoLatency(t *testing.T) {
 	for _, c := range contests {
 		if c.by != ucx {

@@ -22,6 +22,7 @@ import (
 type options struct {
 	rounds   int
 	duration time.Duration
+	try      time.Duration
 	repeat   int
 	out      string
 	only     *regexp.Regexp
@@ -36,6 +37,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	f.IntVar(&o.rounds, "rounds", 7, "how many times each contest runs")
 	f.DurationVar(&o.duration, "duration", time.Second, "how long a run is to take")
+	f.DurationVar(&o.try, "baseline-try", 0, "how long urnic perf tries each size of calls of its baseline (urnic's default)")
 	f.IntVar(&o.repeat, "repeat", 2, "how often at most a run is repeated during which others kept the processors busy")
 	f.StringVar(&o.out, "out", "docs/performance.md", "the page; its plots and results go into the directory of the same name")
 	f.StringVar(&only, "only", "", "run only the contests and plots whose names match this regular expression, in any case")
@@ -57,6 +59,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("--repeat %d: say 0 or more", o.repeat)
 	case o.duration < 10*time.Millisecond:
 		return o, fmt.Errorf("--duration %v: say 10ms or more", o.duration)
+	case o.try < 0:
+		return o, fmt.Errorf("--baseline-try %v: say 0 or more", o.try)
 	case filepath.Ext(o.out) != ".md":
 		return o, fmt.Errorf("--out %s: say a file that ends in .md", o.out)
 	}
@@ -124,7 +128,7 @@ func (o options) tally(ctx context.Context, stderr io.Writer) (t tally, err erro
 
 // measure runs all that was asked for.
 func (o options) measure(ctx context.Context, stderr io.Writer) (tally, error) {
-	r := &racer{log: stderr, duration: o.duration, repeat: o.repeat, missing: map[string]string{}}
+	r := &racer{log: stderr, duration: o.duration, try: o.try, repeat: o.repeat, missing: map[string]string{}}
 	for _, c := range contests {
 		if o.only.MatchString(c.name) {
 			r.wanted = append(r.wanted, c)

@@ -152,7 +152,7 @@ func TestWhatWasNotWantedIsSaidToBeNotRun(t *testing.T) {
 }
 
 func TestArgumentsThatMakeNoSenseAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"--rounds", "0"}, {"--duration", "1ms"}, {"--repeat", "-1"}, {"--out", "page.txt"}, {"--only", "("}, {"now"}, {"--nope"}} {
+	for _, args := range [][]string{{"--rounds", "0"}, {"--duration", "1ms"}, {"--baseline-try", "-1s"}, {"--repeat", "-1"}, {"--out", "page.txt"}, {"--only", "("}, {"now"}, {"--nope"}} {
 		if o, err := parseOptions(args, io.Discard); err == nil {
 			t.Errorf("%v gives %+v", args, o)
 		}

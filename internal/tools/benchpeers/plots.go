@@ -50,7 +50,8 @@ func (r *racer) draw(ctx context.Context, dir string, only *regexp.Regexp) []plo
 	var out []plot
 	for _, p := range plots {
 		argv := append([]string{"perf", "local"}, strings.Fields(p.flags)...)
-		argv = append(argv, "--baseline", "--rounds", "1", "--duration", plotTime(r.duration).String(), "--svg")
+		argv = append(append(argv, "--baseline"), tryFor(r.try)...)
+		argv = append(argv, "--rounds", "1", "--duration", plotTime(r.duration).String(), "--svg")
 		c := command{argv: append([]string{urnic.binary}, append(argv, p.File)...)}
 		p.Command = c.String()
 		c.argv[len(c.argv)-1] = filepath.Join(dir, p.File)

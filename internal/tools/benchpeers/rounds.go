@@ -35,7 +35,8 @@ type tally struct {
 type racer struct {
 	log      io.Writer
 	duration time.Duration
-	repeat   int // how often at most, when others are busy
+	try      time.Duration // of a baseline's sizes of calls; 0 for urnic's default
+	repeat   int           // how often at most, when others are busy
 	wanted   []*contest
 	settings map[string]setting
 	missing  map[string]string // programs, with the reason
@@ -52,7 +53,7 @@ func (r *racer) prepare(ctx context.Context) {
 		if err != nil {
 			fmt.Fprintf(r.log, "trial of %s: %v\n", c.name, err)
 		}
-		r.settings[c.name] = setting{duration: r.duration, iterations: n}
+		r.settings[c.name] = setting{duration: r.duration, try: r.try, iterations: n}
 	}
 }
 
