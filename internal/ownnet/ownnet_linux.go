@@ -1,6 +1,8 @@
 package ownnet
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -33,10 +35,12 @@ func again(t *testing.T) {
 		t.Fatalf("in a network of its own: %v\n%s", err, out)
 	case !strings.Contains(string(out), "--- PASS: "+t.Name()+" "):
 		t.Fatalf("in a network of its own, the test was not run:\n%s", out)
+	default:
+		t.Logf("in a network of its own:\n%s", out)
 	}
 }
 
-// up makes the loopback interface work, and gives it addresses of IPv4.
+// up makes the loopback interface work, and gives it addresses.
 func up(addresses []string) error {
 	// A machine may have switched it off for all new networks.
 	for _, name := range []string{"all", "default", "lo"} {
@@ -58,11 +62,17 @@ func up(addresses []string) error {
 		return fmt.Errorf("the loopback interface: %w", err)
 	}
 	for i, a := range addresses {
-		alias, err := unix.NewIfreq(fmt.Sprintf("lo:%d", i))
+		ip, err := netip.ParseAddr(a)
 		if err != nil {
 			return err
 		}
-		ip, err := netip.ParseAddr(a)
+		if ip.Is6() {
+			if err := add6(ip); err != nil {
+				return fmt.Errorf("the address %s: %w", a, err)
+			}
+			continue
+		}
+		alias, err := unix.NewIfreq(fmt.Sprintf("lo:%d", i))
 		if err != nil {
 			return err
 		}
@@ -74,4 +84,54 @@ func up(addresses []string) error {
 		}
 	}
 	return nil
+}
+
+// add6 gives the loopback interface an address of IPv6, and waits until it can be used, which
+// is when there is a route. It is the one interface there is.
+func add6(ip netip.Addr) error {
+	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s) //nolint:errcheck // nothing was written that is not acknowledged
+	if err := unix.Bind(s, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.RTNLGRP_IPV6_ROUTE - 1)}); err != nil {
+		return err
+	}
+	const loopback, length = 1, unix.SizeofNlMsghdr + unix.SizeofIfAddrmsg + unix.SizeofRtAttr + 16
+	order := binary.NativeEndian
+	b := order.AppendUint32(nil, length)
+	b = order.AppendUint16(b, unix.RTM_NEWADDR)
+	b = order.AppendUint16(b, unix.NLM_F_REQUEST|unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL)
+	b = append(b, make([]byte, 8)...) // sequence number and port
+	b = append(b, unix.AF_INET6, 128, unix.IFA_F_NODAD, unix.RT_SCOPE_UNIVERSE)
+	b = order.AppendUint32(b, loopback)
+	b = order.AppendUint16(b, unix.SizeofRtAttr+16)
+	b = order.AppendUint16(b, unix.IFA_LOCAL)
+	b = append(b, ip.AsSlice()...)
+	if err := unix.Sendto(s, b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	reply := make([]byte, 1<<16)
+	for {
+		n, _, err := unix.Recvfrom(s, reply, 0)
+		if err != nil {
+			return err
+		}
+		messages, err := syscall.ParseNetlinkMessage(reply[:n])
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			switch m.Header.Type {
+			case unix.NLMSG_ERROR:
+				if errno := int32(order.Uint32(m.Data)); errno != 0 {
+					return syscall.Errno(-errno)
+				}
+			case unix.RTM_NEWROUTE:
+				if table := m.Data[4]; table == unix.RT_TABLE_LOCAL && bytes.Contains(m.Data, ip.AsSlice()) {
+					return nil
+				}
+			}
+		}
+	}
 }

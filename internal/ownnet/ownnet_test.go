@@ -7,7 +7,7 @@ import (
 
 func TestRunHasIPv6AndTheAddresses(t *testing.T) {
 	Run(t, func(t *testing.T) {
-		for _, a := range []string{"127.0.0.1", "::1", "192.0.2.1", "198.51.100.7"} {
+		for _, a := range []string{"127.0.0.1", "::1", "192.0.2.1", "198.51.100.7", "fd00::7"} {
 			l, err := net.Listen("tcp", net.JoinHostPort(a, "0"))
 			if err != nil {
 				t.Error(err)
@@ -24,5 +24,5 @@ func TestRunHasIPv6AndTheAddresses(t *testing.T) {
 		if all, err := net.Interfaces(); err != nil || len(all) != 1 || all[0].Name != "lo" {
 			t.Errorf("%v, %v", all, err)
 		}
-	}, "192.0.2.1", "198.51.100.7")
+	}, "192.0.2.1", "198.51.100.7", "fd00::7")
 }
