@@ -1,0 +1,361 @@
+package machine
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"urnic/ulp/rds/wire"
+)
+
+// An anonymousPeer has eight paths over TCP and does not tell its generation, nor which path
+// a connection is for: Linux.
+type anonymousPeer struct {
+	t      *testing.T
+	m      *Machine
+	s      *Socket
+	now    Time
+	links  map[int]Link // of paths that the node dials, or the peer has made
+	paths  map[int]*Path
+	sent   map[int][]wire.Header // by path
+	dialed []int
+	seen   []Effect
+}
+
+// newAnonymousPeer makes a node with a lower address than its peer's, or a higher one, and
+// completes the handshake on path 0.
+func newAnonymousPeer(t *testing.T, lower bool) *anonymousPeer {
+	t.Helper()
+	own, peer := here, there
+	if !lower {
+		own, peer = there, here
+	}
+	m, err := New(Config{Addr: own, Generation: 1, Carriers: []Carrier{{Name: "tcp", Paths: MaxPaths, OrderedDial: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &anonymousPeer{t: t, m: m, links: map[int]Link{}, paths: map[int]*Path{}, sent: map[int][]wire.Header{}}
+	if a.s, err = m.Bind(4000, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if lower {
+		a.send(peer, "first")
+		a.up(0)
+	} else {
+		a.connected(peer)
+	}
+	a.says(0, wire.Header{Sequence: 1, SourcePort: wire.ProbePort, Extensions: paths(t, MaxPaths)}, "")
+	return a
+}
+
+// paths are the extensions of a probe or its answer.
+func paths(t *testing.T, n uint16) [wire.ExtensionLen]byte {
+	t.Helper()
+	x := wire.Extensions{Has: 1 << wire.ExtNPaths, Paths: n}
+	b, err := x.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (a *anonymousPeer) send(peer netip.Addr, data string) {
+	a.t.Helper()
+	if _, err := a.s.Send(a.now, Endpoint{peer, 4000}, []byte(data), Options{}); err != nil {
+		a.t.Fatal(err)
+	}
+	a.do()
+}
+
+// do carries out the node's effects.
+func (a *anonymousPeer) do() {
+	for todo := a.m.Effects(); todo != nil; todo = a.m.Effects() {
+		for _, e := range append([]Effect(nil), todo...) {
+			a.seen = append(a.seen, e)
+			switch e.Kind {
+			case Dial:
+				a.dialed = append(a.dialed, e.Path.Index())
+				a.paths[e.Path.Index()], a.links[e.Path.Index()] = e.Path, e.Link
+			case Transmit:
+				i := e.Path.Index()
+				for s := (Segment{}); e.Path.Pull(a.now, a.links[i], &s); {
+					a.sent[i] = append(a.sent[i], s.Header)
+				}
+			default:
+			}
+		}
+	}
+}
+
+// up completes the connection that the node dials for a path.
+func (a *anonymousPeer) up(i int) {
+	a.paths[i].Up(a.now, a.links[i], Params{})
+	a.do()
+}
+
+// connects has the peer connect, and returns for which path the node takes that.
+func (a *anonymousPeer) connects(peer netip.Addr) (int, error) {
+	p, link, err := a.m.Request(a.now, Request{Key: Key{Peer: peer}, Path: 5}) // what the port seems to tell means nothing
+	if err != nil {
+		a.do()
+		return 0, err
+	}
+	a.paths[p.Index()], a.links[p.Index()] = p, link
+	a.up(p.Index())
+	return p.Index(), nil
+}
+
+// connected has the peer connect, and returns for which path the node takes that.
+func (a *anonymousPeer) connected(peer netip.Addr) int {
+	a.t.Helper()
+	i, err := a.connects(peer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return i
+}
+
+// says has the peer send a message on a path.
+func (a *anonymousPeer) says(i int, h wire.Header, data string) Verdict {
+	h.Len = uint32(len(data))
+	buf, verdict := a.paths[i].Begin(a.now, a.links[i], &h, len(data))
+	if verdict == Take {
+		copy(buf, data)
+		a.paths[i].Fill(a.now, a.links[i], len(data))
+	}
+	a.do()
+	return verdict
+}
+
+// answers has the peer answer the probe.
+func (a *anonymousPeer) answers(sequence uint64) {
+	a.says(0, wire.Header{Sequence: sequence, DestPort: wire.ProbePort, Extensions: paths(a.t, MaxPaths)}, "")
+}
+
+func (a *anonymousPeer) cut(i int) {
+	a.paths[i].Down(a.now, a.links[i], errors.New("cut"))
+	a.do()
+}
+
+// later lets the time pass that the node waits for a refusal, and before it dials again.
+func (a *anonymousPeer) later() {
+	a.now += max(refusal, regather)
+	a.m.Advance(a.now)
+	a.do()
+}
+
+// wantReceived checks what the node's socket has received.
+func (a *anonymousPeer) wantReceived(want ...string) {
+	a.t.Helper()
+	for _, w := range want {
+		if msg, ok := a.s.Receive(a.now); !ok || string(msg.Data) != w {
+			a.t.Errorf("received %v, %v; want %q", msg, ok, w)
+		}
+	}
+	if msg, ok := a.s.Receive(a.now); ok {
+		a.t.Errorf("received %q as well", msg.Data)
+	}
+}
+
+// count returns how many effects of a kind there were.
+func (a *anonymousPeer) count(k EffectKind) (n int) {
+	for _, e := range a.seen {
+		if e.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// all brings up all paths of a peer with a lower address.
+func (a *anonymousPeer) all() {
+	a.t.Helper()
+	a.answers(2)
+	for i := 1; i < MaxPaths; i++ {
+		if got, err := a.connects(here); got != i || err != nil {
+			a.t.Fatalf("path %d, %v; want %d", got, err, i)
+		}
+	}
+	a.later()
+}
+
+func data(sequence uint64, port uint16, flags wire.Flags) wire.Header {
+	return wire.Header{Sequence: sequence, SourcePort: port, DestPort: 4000, Flags: flags}
+}
+
+// What the peer has sent on path 0 before it knew of others is received before what it
+// sends on others.
+func TestDataOnOtherPathsWaitForPath0(t *testing.T) {
+	a := newAnonymousPeer(t, false)
+	if i := a.connected(here); i != 1 {
+		t.Fatal(i)
+	}
+	if v := a.says(1, data(1, 5000, 0), "second"); v != Wait {
+		t.Errorf("data on path 1 before the pong: verdict %v", v)
+	}
+	a.says(0, data(2, 5000, 0), "first")
+	a.answers(3)
+	if a.count(Resume) != 1 {
+		t.Errorf("%d resumed", a.count(Resume))
+	}
+	a.says(1, data(1, 5000, 0), "second")
+	a.wantReceived("first", "second")
+}
+
+// Two connections are lost, and come back on each other's paths: what comes again is told
+// from what is new by the port that it is from.
+func TestDuplicatesOfAnAnonymousPeerAreFoundByPort(t *testing.T) {
+	a := newAnonymousPeer(t, false)
+	a.all()
+	for n := uint64(1); n <= 9; n++ {
+		a.says(1, data(n, 5000, 0), "of the one")
+		a.says(2, data(n+100, 6000, 0), "of the other")
+	}
+	a.wantReceived("of the one", "of the other", "of the one", "of the other", "of the one", "of the other", "of the one", "of the other",
+		"of the one", "of the other", "of the one", "of the other", "of the one", "of the other", "of the one", "of the other", "of the one", "of the other")
+	a.cut(1)
+	a.cut(2)
+	for _, want := range []int{1, 2} {
+		if i, err := a.connects(here); i != want || err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	again := wire.Retransmitted | wire.AckRequired
+	a.says(2, data(9, 5000, again), "of the one")
+	a.says(2, data(10, 5000, again), "new")
+	a.says(1, data(109, 6000, again), "of the other")
+	a.says(1, data(110, 6000, 0), "new too")
+	a.wantReceived("new", "new too")
+}
+
+// The node with the higher address can't know which path of the peer's a new connection is
+// for. What may have arrived is not sent again, and reported.
+func TestSentToAnAnonymousPeerOnALostConnection(t *testing.T) {
+	a := newAnonymousPeer(t, false)
+	a.all()
+	a.send(here, "sent")
+	path := a.m.conns[Key{Peer: here}].pathOf(4000).Index()
+	a.cut(path)
+	a.send(here, "not sent")
+	var lost []error
+	for _, e := range a.seen {
+		if e.Kind == Report && e.Event.Kind == MessageLost {
+			lost = append(lost, e.Event.Err)
+		}
+	}
+	if len(lost) != 1 || !errors.Is(lost[0], ErrPathUnknown) {
+		t.Errorf("lost: %v", lost)
+	}
+	before := len(a.sent[path])
+	if i, err := a.connects(here); i != path || err != nil {
+		t.Fatal(i, err)
+	}
+	a.later()
+	kinds := map[wire.Kind]int{}
+	for _, h := range a.sent[path][before:] {
+		kinds[h.Kind()]++
+		if h.Flags&wire.Retransmitted != 0 && h.Kind() == wire.Data {
+			t.Errorf("sent again: %v", &h)
+		}
+	}
+	if kinds[wire.Data] != 1 {
+		t.Errorf("on the new connection were sent: %v", kinds)
+	}
+}
+
+// The node with the lower address ends all connections when one is lost, lets what has come be read, and
+// makes them one after the other, so that the peer's first path that is down is always the same.
+func TestConnectionsToAnAnonymousPeerAreMadeInOrder(t *testing.T) {
+	a := newAnonymousPeer(t, true)
+	order := func(want ...int) {
+		t.Helper()
+		if len(a.dialed) != len(want) {
+			t.Fatalf("dialled %v; want %v", a.dialed, want)
+		}
+		for i := range want {
+			if a.dialed[i] != want[i] {
+				t.Fatalf("dialled %v; want %v", a.dialed, want)
+			}
+		}
+		a.dialed = nil
+	}
+	order(0)
+	a.answers(2)
+	for i := 1; i < MaxPaths; i++ {
+		order(i) // when the one before it is taken
+		a.up(i)
+		a.later()
+	}
+	order()
+	a.says(3, data(1, 5000, 0), "before")
+	a.cut(3)
+	if a.count(Finish) != MaxPaths-1 || a.count(Hangup) != 0 {
+		t.Fatalf("%d connections are to be ended, and %d hung up", a.count(Finish), a.count(Hangup))
+	}
+	a.says(5, data(1, 6000, 0), "what had come")
+	a.wantReceived("before", "what had come")
+	for i := range MaxPaths {
+		if i != 3 {
+			a.later()
+			order()
+			a.cut(i)
+		}
+	}
+	a.later()
+	order(0)
+	a.up(0)
+	a.says(0, wire.Header{Flags: wire.CongestionBitmap}, string(make([]byte, wire.MapLen)))
+	for i := 1; i < MaxPaths; i++ {
+		order(i)
+		a.up(i)
+		a.later()
+	}
+	order()
+}
+
+// A connection is not given up for a new one before what came on it is read: the peer
+// counts it as delivered.
+func TestANewConnectionWaitsForTheOldOne(t *testing.T) {
+	a := newAnonymousPeer(t, false)
+	if _, err := a.connects(here); err != nil {
+		t.Fatal(err)
+	}
+	a.all2()
+	if _, err := a.connects(here); !errors.Is(err, errNotEnded) {
+		t.Errorf("all paths are up: %v", err)
+	}
+	one := newAnonymousPeer(t, false)
+	one.m.conns[Key{Peer: here}].agreed = 1
+	if _, err := one.connects(here); !errors.Is(err, ErrPresent) || one.count(Drain) != 1 {
+		t.Errorf("%v, %d drained", err, one.count(Drain))
+	}
+	early := newAnonymousPeer(t, false)
+	early.m.conns[Key{Peer: here}].agreed = 0
+	if _, err := early.connects(here); !errors.Is(err, ErrPresent) || early.count(Drain) != 0 {
+		t.Errorf("%v, %d drained", err, early.count(Drain))
+	}
+}
+
+// all2 brings up the paths that are left.
+func (a *anonymousPeer) all2() {
+	for i := 2; i < MaxPaths; i++ {
+		if _, err := a.connects(here); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// Linux begins its numbers anew in the midst of a connection, when it learns that this node has
+// another generation than before. It does so once.
+func TestAnAnonymousPeerThatLearnsOfARestart(t *testing.T) {
+	a := newAnonymousPeer(t, false)
+	a.all()
+	a.says(4, data(107, 5000, wire.Retransmitted), "of the former node")
+	a.says(4, data(1, 5000, 0), "to this one")
+	a.says(4, data(2, 5000, 0), "more")
+	a.wantReceived("of the former node", "to this one", "more")
+	if v := a.says(4, data(1, 5000, 0), "again"); v != Take || a.m.Counters().Violations != 1 {
+		t.Errorf("once more: verdict %v, %d violations", v, a.m.Counters().Violations)
+	}
+	a.wantReceived()
+}

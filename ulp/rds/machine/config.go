@@ -1,0 +1,116 @@
+package machine
+
+import (
+	"net/netip"
+	"time"
+)
+
+// A Time is a moment, as the time that has passed since the machine's owner began.
+type Time = time.Duration
+
+// A Config describes a node.
+type Config struct {
+	Addr       netip.Addr // of the node
+	Generation uint32     // differs from that of the node's last life; not 0
+	Carriers   []Carrier
+	Seed       uint64 // of the random delays
+
+	SendBuffer    int // bytes that a socket may have unsent and unacknowledged (2 MiB)
+	ReceiveBuffer int // bytes from which on a socket's port is congested (212,992)
+	PeerMemory    int // bytes that are held for the unread messages of one peer (16 MiB)
+	NodeMemory    int // the same for all peers (256 MiB)
+	MaxPeers      int // connections, one for each peer, carrier and type of service (4,096)
+	MaxPerPeer    int // those that one peer may open (32)
+	MaxSockets    int // (32,768)
+
+	ReconnectMin time.Duration // the first bound of the random delay between tries (1 ms)
+	ReconnectMax time.Duration // its last bound (1 s)
+	Attempts     int           // tries in a row after which a connection's messages fail; 0: try for ever
+	Handshake    time.Duration // how long data wait for the peer's probe or pong (1 s)
+	Silence      time.Duration // how long after that a peer that is new may say nothing (10 s)
+
+	// Alloc returns memory for a message that is received; Free takes it back if the
+	// message does not reach a socket. What is in it does not matter. Nil: Go's.
+	Alloc func(n int) []byte
+	Free  func([]byte)
+
+	AckEvery int // unacknowledged messages after which one asks for an acknowledgement (8)
+	AckBytes int // the same in bytes (16 MiB)
+}
+
+// A Carrier describes what carries connections: TCP, or RDMA verbs.
+type Carrier struct {
+	Name       string
+	Fragment   int  // bytes of a message that each segment carries; 0: all of them
+	Operations bool // RDMA operations are possible
+	Acks       bool // the peer acknowledges in headers; else the carrier says what has arrived
+	Paths      int  // connections that a peer may use at once, 1 to 8
+	TOS        bool // a request tells the type of service; else all messages go with that of 0
+
+	// Introduces says that both sides tell their generations when a link is made: see
+	// Params. Then no probes are sent, which Linux understands over TCP only.
+	Introduces bool
+
+	// OrderedDial gives dialling to the node with the lower address (RDS over TCP). Without
+	// it, both may dial, and requests that cross are rejected (RDS over RDMA).
+	OrderedDial bool
+}
+
+// MaxPaths is the most paths that a connection can have, as in Linux.
+const MaxPaths = 8
+
+// withDefaults returns the configuration with defaults in place of zeros.
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		v *int
+		d int
+	}{
+		{&c.SendBuffer, 2 << 20},
+		{&c.ReceiveBuffer, 212_992},
+		{&c.PeerMemory, 16 << 20},
+		{&c.NodeMemory, 256 << 20},
+		{&c.MaxPeers, 4096},
+		{&c.MaxPerPeer, 32},
+		{&c.MaxSockets, 32_768},
+		{&c.AckEvery, 8},
+		{&c.AckBytes, 16 << 20},
+	} {
+		if *d.v == 0 {
+			*d.v = d.d
+		}
+	}
+	for _, d := range []struct {
+		v *time.Duration
+		d time.Duration
+	}{{&c.ReconnectMin, time.Millisecond}, {&c.ReconnectMax, time.Second}, {&c.Handshake, time.Second}, {&c.Silence, 10 * time.Second}} {
+		if *d.v == 0 {
+			*d.v = d.d
+		}
+	}
+	if c.Alloc == nil || c.Free == nil {
+		c.Alloc, c.Free = func(n int) []byte { return make([]byte, n) }, func([]byte) {}
+	}
+	return c
+}
+
+// check returns an error if the configuration can't be used.
+func (c *Config) check() error {
+	switch {
+	case !c.Addr.IsValid() || c.Addr.IsUnspecified() || c.Addr.IsMulticast():
+		return configError("%v is no address of a node", c.Addr)
+	case c.Generation == 0:
+		return configError("the generation number is 0; 0 says that there is none")
+	case len(c.Carriers) == 0:
+		return configError("there is no carrier")
+	case c.SendBuffer < 0 || c.ReceiveBuffer < 0 || c.PeerMemory < 0 || c.NodeMemory < 0 || c.MaxPeers < 0 || c.MaxPerPeer < 0 || c.MaxSockets < 0:
+		return configError("a limit is negative")
+	case c.ReconnectMin < 0 || c.ReconnectMax < c.ReconnectMin || c.Attempts < 0:
+		return configError("reconnecting has the bounds %v and %v, and %d tries", c.ReconnectMin, c.ReconnectMax, c.Attempts)
+	}
+	for _, t := range c.Carriers {
+		if t.Paths < 1 || t.Paths > MaxPaths || t.Fragment < 0 {
+			return configError("carrier %q has %d paths and fragments of %d bytes", t.Name, t.Paths, t.Fragment)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package machine
+
+import "urnic/ulp/rds/wire"
+
+// A Conn is what a node has with a peer, over one carrier and with one type of service.
+type Conn struct {
+	m       *Machine
+	key     Key
+	carrier *Carrier
+	paths   []*Path
+
+	agreed     int      // paths that both sides support; 0: not known yet
+	used       int      // of them, those that messages are spread over
+	acquainted bool     // the peer knows this life of the node: what it acknowledges is of this life
+	generation uint32   // the peer's; 0: it has told none
+	former     []uint32 // generations of the peer's earlier lives, the latest last
+	waiting    fifo[*message]
+	pongs      int // in the queues of paths
+
+	remote    wire.CongestionMap // the peer's congested ports
+	congested waiters            // sockets that have found a port congested
+	held      int                // bytes of the connection's messages that are not read
+	peer      *peer
+	met       bool // a segment has come from the peer
+	numbered  bool // messages of sockets have numbers, which the peer may have received
+
+	inOrder bool   // the peer sends nothing more on path 0 that it chose before it knew of others
+	ports   recent // of the peer, if it is anonymous
+}
+
+// Key returns what names the connection.
+func (c *Conn) Key() Key { return c.key }
+
+// Paths returns the paths that there are, at least one.
+func (c *Conn) Paths() []*Path { return c.paths }
+
+// Generation returns the peer's generation number; 0 if it has told none.
+func (c *Conn) Generation() uint32 { return c.generation }
+
+// lower reports whether this node has the lower address, which dials if the order of
+// addresses decides.
+func (c *Conn) lower() bool { return c.m.cfg.Addr.Less(c.key.Peer) }
+
+// Acknowledges reports whether the peer acknowledges in headers. Else Path.Acked is to be
+// called.
+func (c *Conn) Acknowledges() bool { return c.acks() }
+
+// acks reports whether messages are acknowledged in headers. A peer that tells its
+// generation does so over any carrier: that a lower layer has taken data does not say that
+// the node has (RDS 3.1, "Sequence numbers and acknowledgements").
+func (c *Conn) acks() bool { return c.carrier.Acks || c.generation != 0 }
+
+// path returns the path with an index, and makes those up to it.
+func (c *Conn) path(i int) *Path {
+	for len(c.paths) <= i {
+		c.paths = append(c.paths, newPath(c, len(c.paths)))
+	}
+	return c.paths[i]
+}
+
+// pathOf returns the path of a port's messages. The peer need not know how it is chosen
+// (RDS 3.1, "Multipath RDS").
+func (c *Conn) pathOf(port uint16) *Path {
+	h := uint32(port) * 0x9e3779b1
+	return c.path(int(uint64(h) * uint64(c.used) >> 32))
+}
+
+// mapChanged has the map of congested ports sent on each path that is up: on one of them
+// alone it could be overtaken by an older one, which the peer would take for the newer.
+func (c *Conn) mapChanged() {
+	for _, p := range c.paths {
+		if p.state == Up {
+			p.mapDue = true
+			p.transmit()
+		}
+	}
+}
+
+// took notes the peer's map of congested ports.
+func (c *Conn) took(data []byte) {
+	c.m.counters.MapsTaken++
+	if !c.remote.Take(data) {
+		return
+	}
+	c.m.report(Event{Kind: Uncongested, Peer: c.key.Peer, TOS: c.key.TOS})
+	c.congested.wake(c.m)
+}
+
+// busy reports whether there is anything to send.
+func (c *Conn) busy() bool {
+	if c.waiting.len() > 0 {
+		return true
+	}
+	for _, p := range c.paths {
+		if p.busy() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,266 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"urnic/ulp/rds/wire"
+)
+
+// The handshake is a ping from the probe port, which names the sender's number of paths
+// and its generation (RDS 3.1, "Multipath RDS" and "RDS Generation Number"). Both sides
+// send one on each new link of path 0, unless the carrier has introduced them.
+
+// beginProbe makes the probe of the link. The first ever has a sequence number of its
+// own. Later ones are sent before what is sent again, whose numbers are older than any new one: they
+// repeat a number that the peer has, and say so. A peer that is not urnic drops them; and
+// one that has restarted takes them.
+func (p *Path) beginProbe() {
+	p.probe = message{h: wire.Header{SourcePort: wire.ProbePort, DestPort: wire.PingPort, Extensions: p.conn.introduction()}}
+	if p.next == 1 {
+		p.probe.h.Sequence = 1
+		p.next = 2
+		p.ask(&p.probe)
+	} else {
+		p.probe.h.Sequence = max(p.acked, 1)
+		p.probe.h.Flags = wire.Retransmitted | wire.AckRequired
+	}
+	p.current = &p.probe
+}
+
+// introduction returns what a probe and its pong tell of this node.
+func (c *Conn) introduction() [wire.ExtensionLen]byte {
+	x := wire.Extensions{Has: 1 << wire.ExtGeneration, Generation: c.m.cfg.Generation}
+	if c.carrier.Paths > 1 {
+		x.Has |= 1 << wire.ExtNPaths
+		x.Paths = uint16(c.carrier.Paths)
+	}
+	raw, _ := x.Encode() // 8 bytes, which always fit
+	return raw
+}
+
+// introduced completes the handshake of a link for which the carrier has told each side the
+// other's generation.
+func (p *Path) introduced(generation uint32) {
+	m := p.conn.m
+	p.known, p.conn.acquainted = true, true
+	p.shake(&wire.Extensions{Has: 1 << wire.ExtGeneration, Generation: generation})
+	if p.state == Up {
+		p.why, p.since = nudge, m.now
+		m.set(p, m.now+nudgeAfter)
+	}
+}
+
+// nudgeAfter is how long a peer may say nothing on a new link until it is sent an
+// acknowledgement alone.
+const nudgeAfter = 100 * time.Millisecond
+
+// nudge sends an acknowledgement alone to a peer that has said nothing on a link. Each peer
+// sends its map first. But Linux's siw may overlook what has come while it was accepting the
+// connection, until something more comes. A peer that has never said anything loses its place after a while.
+func (p *Path) nudge() {
+	m := p.conn.m
+	silent := m.now - p.since
+	switch {
+	case p.heard:
+	case !p.conn.met && silent >= m.cfg.Handshake+m.cfg.Silence:
+		p.hangUp(errSilent)
+	default:
+		p.ackDue = true
+		p.transmit()
+		m.set(p, m.now+max(nudgeAfter, silent))
+	}
+}
+
+// held reports whether data wait for the handshake: until it is known how many paths
+// there are, and whether the peer that has told its generation has restarted.
+func (p *Path) held() bool {
+	c := p.conn
+	if c.agreed == 0 {
+		return true
+	}
+	if c.generation == 0 {
+		return c.anonymous() && !p.taken
+	}
+	first := c.paths[0]
+	// On path 0, data are behind the probe. On the others, a peer that does not know yet that
+	// this node has restarted would take them, forget that it has, and get them again.
+	return first.state != Up || !first.shaken || p.index > 0 && (!p.greeted || !c.acquainted)
+}
+
+// greet notes what the peer sends first, apart from its map, on a link that is not of
+// path 0: an acknowledgement alone. A peer that has restarted and does not know of other
+// paths yet takes the link for path 0, and sends a probe; data on it would confuse the numbers of the two paths.
+func (p *Path) greet(k wire.Kind) {
+	if !p.greeted && k != wire.Map && (p.index == 0 || k != wire.Probe) {
+		p.greeted = true
+		p.transmit()
+	}
+}
+
+// answered notes that the peer has answered the probe, or should have: it knows this
+// node's generation now. What it acknowledged before may have been of an earlier life of this node:
+// on paths where it did, which may be faster than path 0, it is asked again. What it acknowledges now counts.
+func (p *Path) answered(ack uint64) {
+	if p.index > 0 {
+		return
+	}
+	p.known, p.conn.acquainted = true, true
+	p.transmit()
+	p.conn.settle()
+	if p.conn.acks() && !p.believe(ack) {
+		return
+	}
+	for _, q := range p.conn.paths {
+		if q.unbelieved {
+			q.unbelieved, q.hastened = false, nil // the answer to a ping was not believed either
+			if slices.ContainsFunc(q.unacked.all(), ofSocket) {
+				q.hasty = q.next - 1
+			}
+			q.hasten()
+		}
+	}
+}
+
+// settle lets data in on the other paths. Before it knew that there are some, Linux sent all
+// on path 0; its answer to the probe comes behind that. Data on another path would overtake it.
+func (c *Conn) settle() {
+	if c.inOrder {
+		return
+	}
+	c.inOrder = true
+	for _, p := range c.paths {
+		if p.index > 0 && p.paused {
+			p.paused = false
+			c.m.emit(Effect{Kind: Resume, Path: p, Link: p.link})
+		}
+	}
+	if len(c.paths) > 1 {
+		c.paths[1].want()
+	}
+}
+
+// mistaken ends a link whose other end the peer takes for path 0, as it has restarted
+// and does not know this node. Path 0 has not noticed yet.
+func (p *Path) mistaken() {
+	first := p.conn.paths[0]
+	p.hangUp(errRestart)
+	first.hangUp(errRestart)
+}
+
+// maxFormer is how many earlier generations of a peer are remembered.
+const maxFormer = 16
+
+// shake completes the handshake with what the peer has told; nil if it has told
+// nothing in time.
+func (p *Path) shake(x *wire.Extensions) {
+	c := p.conn
+	if x != nil && x.With(wire.ExtGeneration) && x.Generation != 0 {
+		switch {
+		case c.generation == 0:
+			c.generation = x.Generation
+		case c.generation != x.Generation && p.told:
+			p.violated(RuleGeneration, nil, "it changes from %d to %d within a connection", c.generation, x.Generation)
+			return
+		case slices.Contains(c.former, x.Generation):
+			p.violated(RuleGeneration, nil, "%d is of an earlier life of the peer, which has told %d since", x.Generation, c.generation)
+			return
+		case c.generation != x.Generation:
+			c.former = append(c.former[max(0, len(c.former)+1-maxFormer):], c.generation)
+			c.generation = x.Generation
+			c.restarted(p)
+		}
+		p.told = true
+	} else if c.generation != 0 && !p.told && !c.carrier.Introduces {
+		c.generation = 0 // other software runs there now
+		c.restarted(p)
+	}
+	if x != nil && x.With(wire.ExtNPaths) && x.Paths == 0 {
+		p.violated(RuleProbe, nil, "")
+		return
+	}
+	if p.state != Up {
+		return // restarted has ended it
+	}
+	p.shaken = true
+	if p.known {
+		c.m.set(p, never)
+	}
+	c.agree(x)
+	for i := range c.agreed {
+		q := c.path(i)
+		if i > 0 && c.lower() {
+			q.want()
+		}
+		q.hasten() // acknowledgements may not have been in headers until now
+		q.transmit()
+	}
+}
+
+// agree takes the number of paths that the peer names; 1 if it names none. A peer that does so
+// late was taken for one with a single path: messages go on using that until it is empty.
+func (c *Conn) agree(x *wire.Extensions) {
+	n := 1
+	if x != nil && x.With(wire.ExtNPaths) {
+		n = min(c.carrier.Paths, int(x.Paths))
+	}
+	if c.agreed == 0 {
+		c.used = n
+		c.m.emit(Effect{Kind: Agreed, Path: c.paths[0]})
+	}
+	c.agreed = max(c.agreed, n)
+	for c.waiting.len() > 0 {
+		c.send(c.waiting.pop())
+	}
+}
+
+// restarted forgets what a former life of the peer knew. What it has not acknowledged
+// may have been delivered or not, and is not sent again. The numbers of this node's messages
+// go on: a receiver takes any that are higher.
+func (c *Conn) restarted(heard *Path) {
+	m := c.m
+	m.report(Event{Kind: PeerRestarted, Peer: c.key.Peer, TOS: c.key.TOS, Err: errRestart})
+	for _, p := range c.paths {
+		if p != heard {
+			p.hangUp(errRestart)
+		}
+		p.expected, p.last = 1, 0
+		p.forget(&p.unacked)
+		p.forget(&p.queue)
+	}
+	if c.carrier.Paths == 1 {
+		return
+	}
+	// The new life may have another number of paths. Its probe says so, or the pong.
+	c.agreed, c.used = 0, 0
+	for _, p := range c.paths {
+		for p.queue.len() > 0 {
+			msg := p.queue.pop()
+			if msg == p.hastened {
+				p.hastened = nil // it asks for this path, and could be sent on another one
+			}
+			if msg.socket == nil {
+				m.finish(msg) // it is for the last life
+				continue
+			}
+			msg.path = nil
+			c.waiting.push(msg)
+		}
+	}
+}
+
+// forget reports as lost what was sent before the peer restarted.
+func (p *Path) forget(q *fifo[*message]) {
+	kept := make([]*message, 0, q.len())
+	for _, msg := range q.all() {
+		if msg.h.Sequence == 0 && (msg.op == nil || msg.op.done) {
+			kept = append(kept, msg)
+			continue
+		}
+		p.conn.m.lost(msg, ErrPeerRestarted)
+		if msg != &p.probe {
+			p.conn.m.finish(msg)
+		}
+	}
+	q.replace(kept)
+}

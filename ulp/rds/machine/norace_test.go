@@ -1,0 +1,7 @@
+//go:build !race
+
+package machine
+
+const raceEnabled = false
+
+const stride = 1

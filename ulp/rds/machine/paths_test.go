@@ -1,0 +1,88 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"urnic/ulp/rds/wire"
+)
+
+// probe has the peer name its paths and its generation.
+func (r *rawPeer) probe(paths uint16, generation uint32) {
+	r.t.Helper()
+	x := wire.Extensions{Has: 1 << wire.ExtNPaths, Paths: paths, Generation: generation}
+	if generation != 0 {
+		x.Has |= 1 << wire.ExtGeneration
+	}
+	raw, err := x.Encode()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.next++
+	r.says(wire.Header{Sequence: r.next, SourcePort: wire.ProbePort, Extensions: raw}, nil)
+}
+
+// elsewhere binds a socket whose messages go over another path than the first of n.
+func (r *rawPeer) elsewhere(n int) *Socket {
+	r.t.Helper()
+	c := Conn{paths: r.p.conn.paths, m: r.m, used: n}
+	for {
+		if s := r.bind(); c.pathOf(s.port).index > 0 {
+			return s
+		}
+	}
+}
+
+// latest returns the path that a socket's latest message is on.
+func (s *Socket) latest() int { return s.newest.path.index }
+
+// A peer that names its paths late was taken for one with a single path. Messages go on over
+// that as long as one of a socket is under way there, which the next could overtake.
+func TestPathsThatAreNamedLate(t *testing.T) {
+	r := newRawPeer(t, Params{}, func(c *Config) { c.Carriers = []Carrier{{Acks: true, Paths: 4}} })
+	r.says(wire.Header{}, nil) // it speaks
+	r.now += time.Minute
+	r.m.Advance(r.now)
+	s := r.elsewhere(4)
+	r.send(s, "on the only path")
+	r.probe(4, 0)
+	r.send(s, "behind it")
+	if n := s.latest(); n != 0 {
+		t.Errorf("a message overtakes one of the same socket, on path %d", n)
+	}
+	r.says(wire.Header{Ack: r.p.next - 1}, nil)
+	if s.Unsent() > 0 {
+		t.Fatalf("%d bytes are unacknowledged", s.Unsent())
+	}
+	r.send(s, "on its path")
+	if n := s.latest(); n == 0 {
+		t.Error("the paths are not used when the first is empty")
+	}
+}
+
+// The number of paths is that of the peer's present life. What was not sent to the
+// former one takes the paths that there are now.
+func TestPathsOfAPeerThatHasRestarted(t *testing.T) {
+	r := newRawPeer(t, Params{}, func(c *Config) { c.Carriers = []Carrier{{Acks: true, Paths: 4}} })
+	r.probe(4, 7)
+	s := r.elsewhere(4)
+	r.send(s, "waits for its path")
+	if n := s.latest(); n == 0 {
+		t.Fatal("it is on path 0")
+	}
+	r.p.Down(r.now, r.link, nil)
+	r.next = 0
+	r.connect(Params{})
+	r.sent = nil
+	r.probe(1, 8)
+	if n := s.latest(); n != 0 {
+		t.Errorf("it waits for path %d of a peer that has one", n)
+	}
+	sent := false
+	for _, seg := range r.sent {
+		sent = sent || seg.Header.Kind() == wire.Data
+	}
+	if !sent {
+		t.Error("it is not sent")
+	}
+}

@@ -1,0 +1,42 @@
+package machine
+
+import (
+	"flag"
+	"fmt"
+	"runtime/debug"
+	"testing"
+)
+
+var schedules = flag.Int("schedules", 0, "how many random schedules each world has (5,000; a twentieth with the race detector or coverage)")
+
+// The machines of a simulation are small and live for a millisecond: with the usual setting, the garbage
+// collector would run all the time.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(1000)
+	m.Run()
+}
+
+// many returns how many random schedules each world has. Those with faults at every step
+// are more than 200,000 in all.
+func many() int {
+	const most = 5000
+	switch {
+	case *schedules > 0:
+		return *schedules
+	case raceEnabled || testing.CoverMode() != "":
+		return most / 20
+	}
+	return most
+}
+
+// Programs, the network and faults do what a seed says, in any order that is possible.
+func TestSimulation(t *testing.T) {
+	for _, w := range worlds {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(many()) {
+				replayed(t, fmt.Sprintf("%s, seed %d", w.name, seed), func(made func(*sim)) { play(w, seed, made) })
+			}
+		})
+	}
+}

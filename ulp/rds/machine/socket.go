@@ -1,0 +1,287 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+
+	"urnic/ulp/rds/wire"
+)
+
+// A Socket is bound to a port of a node.
+type Socket struct {
+	m      *Machine
+	port   uint16
+	closed bool
+
+	sendBuffer, receiveBuffer int
+
+	unsent  int      // what messages take that are unsent or unacknowledged
+	oldest  *message // of those
+	newest  *message
+	blocked bool // Writable is due when a message leaves
+	waits   []*waiters
+	pings   int // that were sent, and are not answered
+
+	queue     fifo[*Message] // received and unread
+	queued    int            // bytes of them
+	congested bool
+}
+
+// FirstPort is the lowest port that a socket can have: 0 is for pings, 1 for probes.
+const FirstPort = 2
+
+// Bind makes a socket. Port 0 lets the machine choose one. A buffer of 0 bytes stands for
+// the configuration's.
+func (m *Machine) Bind(port uint16, sendBuffer, receiveBuffer int) (*Socket, error) {
+	if len(m.sockets) >= m.cfg.MaxSockets {
+		return nil, ErrTooMany
+	}
+	if port == 0 {
+		var err error
+		if port, err = m.freePort(); err != nil {
+			return nil, err
+		}
+	}
+	if port < FirstPort || m.sockets[port] != nil {
+		return nil, ErrPortInUse
+	}
+	s := &Socket{m: m, port: port, sendBuffer: sendBuffer, receiveBuffer: receiveBuffer}
+	if sendBuffer <= 0 {
+		s.sendBuffer = m.cfg.SendBuffer
+	}
+	if receiveBuffer <= 0 {
+		s.receiveBuffer = m.cfg.ReceiveBuffer
+	}
+	m.sockets[port] = s
+	return s, nil
+}
+
+// freePort chooses a port that no socket has.
+func (m *Machine) freePort() (uint16, error) {
+	const ports = 1<<16 - FirstPort
+	start := m.rng.IntN(ports)
+	for i := range ports {
+		if p := uint16(FirstPort + (start+i)%ports); m.sockets[p] == nil {
+			return p, nil
+		}
+	}
+	return 0, ErrNoPort
+}
+
+// Port returns the socket's port.
+func (s *Socket) Port() uint16 { return s.port }
+
+// Unsent returns how many bytes of the send buffer are taken by messages that are unsent
+// or unacknowledged.
+func (s *Socket) Unsent() int { return s.unsent }
+
+// Queued returns how many messages, and bytes of them, were received and not read.
+func (s *Socket) Queued() (messages, bytes int) { return s.queue.len(), s.queued }
+
+// Receive takes the oldest message that was received, if there is one.
+func (s *Socket) Receive(now Time) (*Message, bool) {
+	s.m.at(now)
+	if s.queue.len() == 0 {
+		return nil, false
+	}
+	msg := s.queue.pop()
+	s.queued -= len(msg.Data)
+	s.m.release(msg)
+	s.relieve()
+	return msg, true
+}
+
+// Close takes the socket off its port. As in Linux, its messages that are not
+// acknowledged are given up, and those not read are dropped. An event is reported for
+// each of the former.
+func (s *Socket) Close(now Time) {
+	if s.closed {
+		return
+	}
+	s.m.at(now)
+	s.closed = true
+	delete(s.m.sockets, s.port)
+	for s.queue.len() > 0 {
+		s.m.release(s.queue.pop())
+	}
+	s.queued = 0
+	s.relieve()
+	for len(s.waits) > 0 {
+		s.waits[0].drop(s)
+	}
+	for msg := s.oldest; msg != nil; {
+		after := msg.after
+		s.m.lost(msg, ErrSocketClosed)
+		msg = after
+	}
+}
+
+// Hasten asks peers that have not acknowledged messages to do so: by pings, which are
+// answered, and whose answers acknowledge; messages that are not sent yet will ask themselves.
+// It is for those who wait for Unsent to be 0; a Writable effect says when it is less.
+func (s *Socket) Hasten(now Time) {
+	s.m.at(now)
+	s.blocked = true
+	for msg := s.newest; msg != nil && !msg.hasty; msg = msg.before {
+		msg.hasty = true
+		if p := msg.path; p != nil && msg.h.Sequence != 0 {
+			p.hasty = max(p.hasty, msg.h.Sequence)
+			p.hasten()
+		}
+	}
+}
+
+// expects reports whether a peer that is connected will acknowledge something without
+// being asked for more.
+func (s *Socket) expects() bool {
+	for msg := s.oldest; msg != nil; msg = msg.after {
+		p := msg.path
+		if p != nil && p.state == Up && (!p.conn.acks() || msg.h.Sequence != 0 && msg.h.Sequence <= p.asked) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasten asks the peer by a ping to acknowledge what sockets wait for, unless one is on its
+// way. What is sent after that ping may need another one.
+func (p *Path) hasten() {
+	if p.state != Up || p.hastened != nil || !p.conn.acks() || p.hasty <= p.acked {
+		return
+	}
+	if p.hastened = p.ping(); p.hastened != nil {
+		p.transmit()
+	}
+}
+
+// ping queues a ping for whose answer no socket waits, but for the acknowledgement.
+func (p *Path) ping() *message {
+	port, err := p.conn.m.freePort()
+	if err != nil {
+		return nil
+	}
+	msg := &message{h: wire.Header{SourcePort: port, DestPort: wire.PingPort, Flags: wire.AckRequired}}
+	p.queue.push(msg)
+	return msg
+}
+
+// enter adds a message to those that the send buffer holds.
+func (s *Socket) enter(msg *message) {
+	msg.socket = s
+	s.unsent += cost(len(msg.data))
+	if msg.before = s.newest; msg.before != nil {
+		msg.before.after = msg
+	} else {
+		s.oldest = msg
+	}
+	s.newest = msg
+}
+
+// leave takes a message out again.
+func (s *Socket) leave(msg *message) {
+	if msg.before != nil {
+		msg.before.after = msg.after
+	} else {
+		s.oldest = msg.after
+	}
+	if msg.after != nil {
+		msg.after.before = msg.before
+	} else {
+		s.newest = msg.before
+	}
+	msg.before, msg.after = nil, nil
+	s.unsent -= cost(len(msg.data))
+	if s.blocked && !s.closed {
+		s.blocked = false
+		s.m.emit(Effect{Kind: Writable, Socket: s})
+	}
+}
+
+// deliver puts a message into the queue.
+func (s *Socket) deliver(msg *Message) {
+	s.queue.push(msg)
+	s.queued += len(msg.Data)
+	s.m.counters.Received++
+	if s.queue.len() == 1 {
+		s.m.emit(Effect{Kind: Readable, Socket: s})
+	}
+	// RDS 3.1, "Congestion control": greater than or equal. Linux wants more.
+	if !s.congested && s.queued >= s.receiveBuffer {
+		s.congested = true
+		s.m.local.Set(s.port)
+		s.m.mapChanged()
+	}
+}
+
+// relieve ends congestion when half of the receive buffer is free, as Linux does, or
+// when nobody reads any more.
+func (s *Socket) relieve() {
+	if s.congested && (s.closed || s.queued < s.receiveBuffer/2) {
+		s.congested = false
+		s.m.local.Clear(s.port)
+		s.m.mapChanged()
+		s.m.own.congested.wake(s.m)
+	}
+}
+
+// release gives the memory of a received message back.
+func (m *Machine) release(msg *Message) {
+	msg.conn.reserve(-cost(len(msg.Data)))
+	msg.conn = nil
+	m.resume()
+}
+
+// finish gives up a message that was acknowledged or is lost.
+func (m *Machine) finish(msg *message) {
+	if msg.socket != nil {
+		msg.socket.leave(msg)
+		msg.socket = nil
+	}
+	if msg.pong != nil {
+		msg.pong.pongs--
+		msg.pong = nil
+	}
+	if msg.free != nil {
+		msg.free()
+		msg.free = nil
+	}
+	msg.data, msg.memory = nil, nil
+}
+
+// lost gives a message up and reports it.
+func (m *Machine) lost(msg *message, why error) {
+	if msg.gone {
+		return
+	}
+	msg.gone = true
+	s := msg.socket
+	if s == nil {
+		return // a pong or a probe, which nobody waits for
+	}
+	m.counters.Lost++
+	m.settle(msg, why)
+	m.report(Event{Kind: MessageLost, Socket: s, ID: msg.id, Dest: msg.h.DestPort, Err: why})
+	s.leave(msg)
+	msg.socket = nil
+}
+
+// mapChanged has the map of congested ports sent to all peers.
+func (m *Machine) mapChanged() {
+	m.snapshot = nil
+	for _, c := range m.order {
+		c.mapChanged()
+	}
+}
+
+// mapBytes returns the map of congested ports. What it returned does not change.
+func (m *Machine) mapBytes() []byte {
+	if m.snapshot == nil {
+		m.snapshot = append(make([]byte, 0, wire.MapLen), m.local[:]...)
+	}
+	return m.snapshot
+}
+
+// ports returns the ports that sockets have, in order.
+func (m *Machine) ports() []uint16 {
+	return slices.Sorted(maps.Keys(m.sockets))
+}
