@@ -14,6 +14,7 @@ import (
 
 	"urnic/internal/capture"
 	"urnic/internal/dissect"
+	"urnic/ulp/rds/rdsflow"
 	"urnic/ulp/rpcrdma/rpcflow"
 )
 
@@ -28,6 +29,11 @@ belongs to it are shown by name. A connection carries RPC-over-RDMA if a side sa
 its private data, or if the server's port is 20049; --ulp rpcrdma takes all connections
 for it, --ulp none looks no further than RDMAP.
 
+It follows RDS 3.1 as well: messages put together from fragments or segments, pings,
+congestion maps, acknowledgements, credits, and which key of RDMA_DEST each RDMA operation
+uses. It finds RDS over TCP by port 16385, or on any port by its first header; over iWARP
+by its private data; and over RoCEv2. --ulp rds takes all connections for it.
+
 It takes pcap and pcapng files, compressed with gzip or not, of Ethernet, Linux cooked, PPP,
 raw IP and loopback captures, IPv4 and IPv6, also within VLANs, MPLS, PPPoE, GRE, VXLAN and
 other tunnels. What could not be decoded is said. FILE - is standard input. Lost, repeated and
@@ -38,7 +44,7 @@ Output
   (default)         a line for each start-up frame, RDMA message, transport header and
                     message of RPC, violation and note: seconds, packet, connection,
                     > from the client or < from the server
-  --rpc             of connections that carry RPC-over-RDMA, not the RDMA messages
+  --rpc, --rds      of connections that carry RPC-over-RDMA or RDS, not the RDMA messages
   --ladder          the exchange between two columns
   --json            one JSON object a line for each of those
   --summary         a table: connections, counts, violations
@@ -70,8 +76,9 @@ Output
   "ignored_segments":{"rst","syn","fin","checksum","ack","data"},   TCP segments left out, as a
                                      TCP ignores them
   "differing_bytes":                 octets that were sent again and read differently
-  "ulp":                             "RPC-over-RDMA" or ""
-  "ulp_summary":{                    empty without RPC-over-RDMA
+  "transport":                       "iWARP", or what carries the ULP without: "TCP", "RoCEv2"
+  "ulp":                             "RPC-over-RDMA", "RDS" or ""
+  "ulp_summary":{                    empty without them. Of RPC-over-RDMA:
     "calls","replies","unanswered","rdma_errors","bad_headers",
     "max_open":                      calls that were open at a time
     "credits_asked","credits_granted":  [lowest, highest]
@@ -80,17 +87,27 @@ Output
       "inline_bytes":                of RPC messages in Sends
       "read_chunks","read_chunk_bytes","write_chunks","write_chunk_bytes":  data items moved
       "long_calls","long_replies","long_bytes":  messages that came in chunks themselves
-      "shortest_seconds","mean_seconds","longest_seconds"}]}   from call to reply
+      "shortest_seconds","mean_seconds","longest_seconds"}]   from call to reply
+                                     of RDS:
+    "rejected",                      by private data
+    "client":{...},"server":{        what each has sent
+      "data","data_bytes","pings","pongs","probes","congestion_maps",
+      "acks",                        alone
+      "ack_required","retransmitted",   messages that say so
+      "headers",                     one for each message, over RDMA for each fragment
+      "credits","bad_headers","max_length","last_sequence","last_ack"}}
 }],
 "unlisted_connections":              how many more connections there are than listed
 "files":[{
   "file",
-  "verdict":                         ok: iWARP, and all of it was checked;
+  "verdict":                         ok: iWARP or RDS, and all of it was checked;
                                      violations: rules were broken;
                                      incomplete: not all could be checked;
-                                     no-iwarp: there is no iWARP connection
-  "packets","tcp_packets","tcp_connections","iwarp_connections","violations",
-  "undecoded_bytes":                 of all its iWARP connections
+                                     no-iwarp: there is neither
+  "packets","tcp_packets","tcp_connections","iwarp_connections",
+  "direct_connections":              of RDS without iWARP
+  "violations",
+  "undecoded_bytes":                 of all these connections
   "short_packets","short_bytes":     TCP packets captured in part, and what is missing of them
   "ip_fragments","unknown_link_packets",
   "undecoded_packets":[{"reason","packets"}]   that may hold TCP
@@ -110,6 +127,7 @@ of it was checked, and no rule was broken.`
 const (
 	ulpAuto = "auto"
 	ulpRPC  = "rpcrdma"
+	ulpRDS  = "rds"
 	ulpNone = "none"
 )
 
@@ -134,6 +152,7 @@ func newDissectCommand() *cobra.Command {
   urnic dissect --rpc nfs.pcap                    NFS over RDMA: calls, replies, chunks
   urnic dissect --rpc --ladder nfs.pcap           the same as a ladder
   urnic dissect --ulp rpcrdma other.pcap          all of it is RPC-over-RDMA
+  urnic dissect --rds --ladder rds.pcap           RDS over iWARP, TCP or RoCEv2
   tcpdump -U -i eth0 -w - tcp | urnic dissect -   live`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -151,9 +170,9 @@ func newDissectCommand() *cobra.Command {
 				return fmt.Errorf("--connection %d: connections are numbered from 1; 0 shows all", o.Connection)
 			}
 			switch o.ulp {
-			case ulpAuto, ulpRPC, ulpNone:
+			case ulpAuto, ulpRPC, ulpRDS, ulpNone:
 			default:
-				return fmt.Errorf("--ulp %s: there are %s, %s and %s", o.ulp, ulpAuto, ulpRPC, ulpNone)
+				return fmt.Errorf("--ulp %s: there are %s, %s, %s and %s", o.ulp, ulpAuto, ulpRPC, ulpRDS, ulpNone)
 			}
 			return runDissect(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -164,8 +183,9 @@ func newDissectCommand() *cobra.Command {
 	f.BoolVar(&o.ladder, "ladder", false, "draw the exchange between two columns")
 	f.BoolVar(&o.summary, "summary", false, "only sum up each connection")
 	f.BoolVar(&o.strict, "strict", false, "exit with status 1 if a rule is broken, or if not all could be checked")
-	f.StringVar(&o.ulp, "ulp", ulpAuto, "the upper layer protocol: "+ulpAuto+", "+ulpRPC+" or "+ulpNone)
+	f.StringVar(&o.ulp, "ulp", ulpAuto, "the upper layer protocol: "+ulpAuto+", "+ulpRPC+", "+ulpRDS+" or "+ulpNone)
 	f.BoolVar(&o.Upper, "rpc", false, "of RPC-over-RDMA, show no RDMA messages, only headers and RPC messages")
+	f.BoolVar(&o.Upper, "rds", false, "of RDS, show no RDMA messages, only those of RDS")
 	f.IntVar(&o.Connection, "connection", 0, "show only the connection of this number in each file (0: all)")
 	return cmd
 }
@@ -290,10 +310,15 @@ func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Re
 
 // upper returns what follows the upper layer protocol, or nil.
 func (o *dissectOptions) upper() dissect.ULP {
-	if o.ulp == ulpNone {
+	switch o.ulp {
+	case ulpNone:
 		return nil
+	case ulpRPC:
+		return &rpcflow.Analyzer{All: true}
+	case ulpRDS:
+		return &rdsflow.Analyzer{All: true}
 	}
-	return &rpcflow.Analyzer{All: o.ulp == ulpRPC}
+	return dissect.AnyULP{&rpcflow.Analyzer{}, &rdsflow.Analyzer{}}
 }
 
 // remark writes what a reader of the output may wonder about. With --strict, what was not

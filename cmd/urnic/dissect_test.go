@@ -87,6 +87,38 @@ func TestDissectOfRPC(t *testing.T) {
 	}
 }
 
+func TestDissectOfRDS(t *testing.T) {
+	const captures = "../../ulp/rds/rdsflow/testdata/captures/"
+	for _, tc := range []struct {
+		file         string
+		args         []string
+		want, unwant string
+	}{
+		{"iwarp-rdma", nil, "< RDMA Write stag=0x4b187800 to=0x40 len=1000 (RDMA_DEST of message 1)\n", "VIOLATION"},
+		{"iwarp-basic", nil, "> RDS data seq=7 ack=6 len=12288 5000>4000 fragments=3\n", "RDS fragment"},
+		{"iwarp-basic", []string{"--segments"}, "RDS fragment at 8192 of data seq=7 ", "VIOLATION"},
+		{"iwarp-basic", []string{"--rds"}, "> RDS data seq=1 ", "Send with SE"},
+		{"iwarp-congestion", []string{"--rds", "--ladder"}, "CONG_BITMAP fragments=2 congested=4000 --|", "Send with SE"},
+		{"iwarp-v6", nil, "> RDS private data fd09::1>fd09::2 version 3.1 ", "VIOLATION"},
+		{"iwarp-duel", nil, "< RDS reject 01000000\n", "RFC 8166"},
+		{"rds-tcp-ping", nil, "> RDS pong seq=2 ack=0 len=0 0>1 NPATHS=8 after 1.309ms\n", "VIOLATION"},
+		{"rds-tcp-large", []string{"--json"}, `"event":"rds","connection":2,`, "null"},
+		{"rds-tcp-large", []string{"--json"}, `"kind":"data","sequence":1,"ack":0,"length":65536,"source_port":`, "violation\""},
+		{"rds-tcp-large", []string{"--summary", "--json"}, `"transport":"TCP","ulp":"RDS","ulp_summary":{"client":{"data":`, "null"},
+		{"rds-tcp-large", []string{"--summary", "--json", "--strict"}, `"verdict":"ok",`, "null"},
+		{"rds-tcp-large", []string{"--summary"}, "none: TCP", "iWARP"},
+		{"rxe-rdma", []string{"--summary", "--strict"}, "none: RoCEv2", "iWARP"},
+		{"rxe-rdma", nil, "< RoCE Read Request key=0x00000501 va=0x40 len=20000 (RDMA_DEST of message 5)\n", "VIOLATION"},
+		{"iwarp-basic", []string{"--ulp", "rds"}, "RDS data", "VIOLATION"},
+		{"iwarp-basic", []string{"--ulp", "none"}, "Send with SE", "RDS"},
+	} {
+		status, out, errOut := urnic(t, nil, append([]string{"dissect", captures + tc.file + ".pcap.gz"}, tc.args...)...)
+		if status != 0 || errOut != "" || !strings.Contains(out, tc.want) || strings.Contains(out, tc.unwant) {
+			t.Errorf("%s %v: status %d, stderr %q, no %q or %q in\n%.2000s", tc.file, tc.args, status, errOut, tc.want, tc.unwant, out)
+		}
+	}
+}
+
 func TestDissectReadsStandardInput(t *testing.T) {
 	b := plain(t, "rping-basic")
 	status, out, errOut := urnic(t, bytes.NewReader(b), "dissect", "--summary", "-")
@@ -158,7 +190,7 @@ func TestDissectErrors(t *testing.T) {
 		{[]string{"dissect", "--ladder", "--summary", "x"}, "--ladder and --summary exclude each other"},
 		{[]string{"dissect", "--summary", "--segments", "x"}, "--summary and --segments exclude each other"},
 		{[]string{"dissect", "--summary", "--connection", "1", "x"}, "--summary and --connection exclude each other"},
-		{[]string{"dissect", "--ulp", "x", "x"}, "--ulp x: there are auto, rpcrdma and none"},
+		{[]string{"dissect", "--ulp", "x", "x"}, "--ulp x: there are auto, rpcrdma, rds and none"},
 		{[]string{"dissect", "--connection", "x", "x"}, "--connection x: give a whole number"},
 		{[]string{"dissect", "--json=perhaps", "x"}, "--json perhaps: give true or false"},
 	} {

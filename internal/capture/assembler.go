@@ -118,6 +118,10 @@ const maxUnread = 64
 
 // An Assembler puts the TCP streams of a capture together.
 type Assembler struct {
+	// RoCE, if it is not nil, is called for each packet of RoCEv2 with what UDP carries,
+	// which is valid during the call.
+	RoCE func(at At, src, dst netip.Addr, b []byte)
+
 	open   func(*Conn) Consumer
 	dec    *decoder
 	conns  map[tuple]*conn
@@ -213,6 +217,11 @@ func (a *Assembler) Add(p *Packet) {
 		a.unread[u]++
 		return
 	case isOther:
+		return
+	case isRoCE:
+		if a.RoCE != nil {
+			a.RoCE(At{Time: p.Time, Packet: p.Number}, s.src.Addr(), s.dst.Addr(), s.data)
+		}
 		return
 	case isTCP:
 		a.stats.TCP++

@@ -56,6 +56,7 @@ const (
 	layerVXLAN
 	layerGeneve
 	layerGTP
+	layerRoCE
 	layerTCP
 )
 
@@ -269,6 +270,8 @@ func (d *decoder) find(p *Packet) (segment, verdict) {
 			return segment{}, isFragment
 		case layerUnread:
 			return segment{}, d.give()
+		case layerRoCE:
+			return d.roce(b)
 		case layerTCP:
 			s, ok := d.segment(b)
 			if !ok {
@@ -284,6 +287,14 @@ func (d *decoder) find(p *Packet) (segment, verdict) {
 	}
 	d.unread = Unread{UnreadNested, 0}
 	return segment{}, d.give()
+}
+
+// roce takes what UDP carries on the port of RoCEv2, if all of it is there.
+func (d *decoder) roce(b []byte) (segment, verdict) {
+	if d.missing > 0 || int(d.udp.Length) != len(b)+8 {
+		return segment{}, isOther
+	}
+	return segment{src: netip.AddrPortFrom(d.src, 0), dst: netip.AddrPortFrom(d.dst, 0), data: b}, isRoCE
 }
 
 // give gives a packet up for the reason in d.unread. What UDP carries on the port of an

@@ -325,6 +325,30 @@ func TestOtherUDPOnThePortsOfEncapsulations(t *testing.T) {
 	}
 }
 
+// What UDP carries on the port of RoCEv2 is handed on, if all of it is there and somebody wants it.
+func TestRoCEIsHandedOn(t *testing.T) {
+	whole := outer4(17, datagram(4791, []byte("a packet of RDMA")))
+	for name, tc := range map[string]struct {
+		ip   []byte
+		want string
+	}{
+		"whole":        {whole, "10.0.0.1 10.0.0.2 a packet of RDMA"},
+		"cut short":    {whole[:len(whole)-1], ""},
+		"another port": {outer4(17, datagram(4790, []byte("a packet"))), ""},
+	} {
+		got := ""
+		a := NewAssembler(func(*Conn) Consumer { return nil })
+		p := Packet{Number: 1, Link: layers.LinkTypeEthernet, Data: append(ether(0x0800), tc.ip...)}
+		p.Length = len(p.Data)
+		a.Add(&p) // which nobody wants
+		a.RoCE = func(_ At, src, dst netip.Addr, b []byte) { got += src.String() + " " + dst.String() + " " + string(b) }
+		a.Add(&p)
+		if s := a.Stats(); got != tc.want || s.TCP != 0 || len(s.Unread) != 0 {
+			t.Errorf("%s: %q, %+v", name, got, s)
+		}
+	}
+}
+
 func TestReasonsAreBounded(t *testing.T) {
 	w := newWire(t)
 	for n := range 1000 {

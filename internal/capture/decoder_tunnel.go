@@ -12,6 +12,7 @@ const (
 	portVXLAN      = 4789
 	portVXLANLinux = 8472
 	portGeneve     = 6081
+	portRoCE       = 4791 // no encapsulation, but RDMA by itself
 )
 
 // datagram returns what a UDP datagram carries, by its port.
@@ -23,6 +24,8 @@ func (d *decoder) datagram() layer {
 		return layerGeneve
 	case portGTPU:
 		return layerGTP
+	case portRoCE:
+		return layerRoCE
 	}
 	return layerOther
 }

@@ -29,6 +29,7 @@ const (
 	isFragment         // of an IP packet
 	isOther            // something else than TCP
 	isUnread           // perhaps TCP, but it can't be decoded
+	isRoCE             // RDMA over UDP
 	isUnknown          // its link type is not known
 )
 

@@ -50,6 +50,7 @@ type analysis struct {
 	sending     int // octets that are kept of Sends
 	outstanding int // Reads and Atomics that wait for their response
 	kept        int // violations and notes
+	roce        []*follower
 }
 
 // Analyze reads a capture to its end and calls h with what it finds, in order;
@@ -84,7 +85,11 @@ func (c Config) Analyze(ctx context.Context, r *capture.Reader) (*Result, error)
 	defer stop(nil)
 	a := &analysis{handle: h, ulp: c.ULP, unlisted: c.Unlisted, stop: stop, result: &Result{}}
 	asm := capture.NewAssembler(func(c *capture.Conn) capture.Consumer { return newFollower(a, c) })
+	if u, ok := c.ULP.(RoCEULP); ok {
+		asm.RoCE = a.packet(u)
+	}
 	err := asm.ReadAll(ctx, r)
+	a.endRoCE()
 	a.result.Stats = asm.Stats()
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -160,10 +160,11 @@ type Startup struct {
 	Private  [2]int // octets of private data of the ULP, by sender
 }
 
-// A Connection is the summary of an iWARP connection.
+// A Connection is the summary of an iWARP connection, or of one whose ULP needs no iWARP.
 type Connection struct {
 	Number    int // from 1, in the order of recognition
 	Addr      [2]string
+	Transport Transport
 	Start     time.Time // of the first event
 	MPA       Startup
 	Segments  Counts

@@ -25,8 +25,9 @@ type follower struct {
 	// capture.Side; negative if that was not settled by MPA.
 	limit [2]int
 
-	upper   Upper // nil if no ULP is to be followed
-	decided bool  // upper was asked whether it follows the connection
+	direct  StreamUpper // not nil if TCP carries the ULP without iWARP
+	upper   Upper       // nil if no ULP is to be followed
+	decided bool        // upper was asked whether it follows the connection
 
 	busy  bool
 	queue []Violation
@@ -47,14 +48,17 @@ func (f *follower) side(s capture.Side) Side {
 	return Server
 }
 
-// recognise makes an iWARP connection of the TCP connection.
-func (f *follower) recognise(at capture.At) {
+// recognise makes a connection of the analysis of what is followed.
+func (f *follower) recognise(at capture.At, t Transport) {
 	if f.con != nil {
 		return
 	}
 	r := f.a.result
 	r.Total.Connections++
-	f.con = &Connection{Number: r.Total.Connections, Start: at.Time}
+	if t != IWARP {
+		r.Total.Direct++
+	}
+	f.con = &Connection{Number: r.Total.Connections, Start: at.Time, Transport: t}
 	f.con.Addr[f.side(capture.Opener)] = f.tcp.Ends[capture.Opener].String()
 	f.con.Addr[f.side(capture.Acceptor)] = f.tcp.Ends[capture.Acceptor].String()
 	switch {
@@ -65,7 +69,7 @@ func (f *follower) recognise(at capture.At) {
 	default:
 		r.Unlisted++
 	}
-	if f.a.ulp != nil {
+	if f.a.ulp != nil && t == IWARP {
 		f.upper = f.a.ulp.New(&Reporter{f})
 	}
 }
@@ -81,13 +85,20 @@ func (f *follower) Data(from capture.Side, at capture.At, b []byte) {
 
 // Hole takes notice of octets that were not captured.
 func (f *follower) Hole(from capture.Side, at capture.At, n int) {
+	if f.direct != nil {
+		f.holeDirect(from, at, n)
+		return
+	}
 	f.streams[from].hole(at, n)
 	f.abandon()
 }
 
 // Close takes notice of a FIN or RST. What was under way at a reset may still come.
 func (f *follower) Close(from capture.Side, at capture.At, reset bool) {
-	if !reset {
+	switch {
+	case f.direct != nil:
+		f.direct.Close(f.side(from), at, reset)
+	case !reset:
 		f.streams[from].finish(at, true)
 	}
 	if f.con != nil {
@@ -113,16 +124,25 @@ func (f *follower) Differs(from capture.Side, at capture.At, back int, b []byte)
 		f.con.Differing += uint64(len(b))
 		f.note(from, at, "%d octets that the %v sent again differ from those that it sent first", len(b), f.side(from))
 	}
-	f.streams[from].differs(at, back, b)
+	if f.direct == nil {
+		f.streams[from].differs(at, back, b)
+	}
 }
 
 // Acked takes notice of what the other side has acknowledged.
 func (f *follower) Acked(from capture.Side, at capture.At, left int) {
-	f.streams[from].acknowledged(left)
+	if f.direct == nil {
+		f.streams[from].acknowledged(left)
+	}
 }
 
 // End takes leave of the connection.
 func (f *follower) End() {
+	if f.direct != nil {
+		f.direct.End(f.streams[f.client].at)
+		f.sum()
+		return
+	}
 	for i := range f.streams { // what one has held back may be for the other
 		f.streams[i].finish(f.streams[i].at, false)
 	}
@@ -140,12 +160,17 @@ func (f *follower) End() {
 	}
 	switch {
 	case f.con != nil:
-		f.a.result.Total.add(f.con)
-		if f.con.clip(); !f.listed {
-			f.a.kept -= len(f.con.Violations) + len(f.con.Notes)
-		}
+		f.sum()
 	case f.streams[0].midway || f.streams[1].midway:
 		f.a.result.MidStream++
+	}
+}
+
+// sum adds the connection, of which nothing more will come, to the Result.
+func (f *follower) sum() {
+	f.a.result.Total.add(f.con)
+	if f.con.clip(); !f.listed {
+		f.a.kept -= len(f.con.Violations) + len(f.con.Notes)
 	}
 }
 

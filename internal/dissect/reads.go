@@ -135,6 +135,7 @@ func (s *stream) atomicRequest(at capture.At, m *Message, head []byte) {
 		return
 	}
 	m.AtomicRequest = &r
+	s.atomicAbove(at, m)
 	if !r.Op.Valid() {
 		f.violate(ruleAtomicOp, s.id, at, "%v", r.Op)
 	}

@@ -191,7 +191,7 @@ func TestSummaryKeysAreComplete(t *testing.T) {
 	for where, keys := range map[string][]string{
 		"": {
 			"file", "client", "server", "mpa", "segments", "messages", "other_segments", "payload_bytes", "crc_bad",
-			"undecoded_bytes", "violations", "unlisted_violations", "notes", "ignored_segments", "differing_bytes", "ulp", "ulp_summary",
+			"undecoded_bytes", "violations", "unlisted_violations", "notes", "ignored_segments", "differing_bytes", "ulp", "ulp_summary", "transport",
 		},
 		"mpa": {
 			"revision", "crc", "markers_client", "markers_server", "enhanced", "ird", "ord", "p2p", "rejected",

@@ -87,7 +87,7 @@ func (s *stream) search4FPDU(at capture.At, b []byte, last bool) (int, bool) {
 	}
 	if s.f.con == nil {
 		s.f.client = capture.Opener
-		s.f.recognise(at)
+		s.f.recognise(at, IWARP)
 		s.f.note(s.id, at, "picked up in mid-stream: recognised by the CRCs of its FPDUs; which side is the client is a guess")
 	}
 	if s.hunt.unknown {

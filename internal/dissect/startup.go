@@ -38,11 +38,16 @@ func beginsWithKey(b []byte) (yes, maybe bool) {
 // search looks at the first octets of a stream.
 func (s *stream) search(b []byte) (int, bool) {
 	yes, maybe := beginsWithKey(b)
+	direct := false
+	if !yes && !maybe {
+		direct, maybe = s.upon(b)
+	}
 	switch {
 	case yes:
 		s.phase = phaseFrame
 	case maybe:
 		return 0, false
+	case direct:
 	case s.f.tcp.FromStart[s.id] && !s.f.unknown:
 		s.phase = phaseStreaming
 	default:
@@ -90,7 +95,7 @@ func (s *stream) frame(at capture.At, b []byte) (int, bool) {
 		} else if f.request == nil {
 			f.client = s.id
 		}
-		f.recognise(at)
+		f.recognise(at, IWARP)
 	}
 	switch {
 	case errors.Is(err, mpa.ErrIncomplete):
@@ -162,7 +167,7 @@ func (f *follower) tookReply(s *stream, at capture.At, frame *mpa.Frame, raw []b
 	f.reply = frame
 	if f.tentative {
 		f.tentative = false
-		f.recognise(at)
+		f.recognise(at, IWARP)
 		b, _ := f.request.AppendBinary(nil)
 		f.announceRequest(at, b)
 	}

@@ -18,6 +18,7 @@ const (
 	phaseHeld                   // FPDUs, but the settings are not yet known
 	phaseFPDU                   // FPDUs
 	phaseHunt                   // FPDUs, but the beginning of the next must be found
+	phaseDirect                 // of a ULP that TCP carries without iWARP
 	phaseOff                    // not decoded
 )
 
@@ -128,6 +129,8 @@ func (s *stream) step(at capture.At, b []byte) (int, bool) {
 		return s.fpdu(at, b)
 	case phaseHunt:
 		return s.search4FPDU(at, b, false)
+	case phaseDirect:
+		return s.directly(at, b)
 	default: // phaseOff
 		if s.f.con != nil && !s.f.rejected {
 			s.f.con.Undecoded += uint64(len(b))

@@ -51,6 +51,7 @@ type (
 		Notes          []string        `json:"notes"`
 		Dropped        jsonDropped     `json:"ignored_segments"`
 		Differing      uint64          `json:"differing_bytes"`
+		Transport      string          `json:"transport"`
 		ULP            string          `json:"ulp"`
 		ULPSummary     any             `json:"ulp_summary"`
 	}
@@ -105,7 +106,7 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 func (c *Connection) json(file string) jsonConnection {
 	m := &c.MPA
 	j := jsonConnection{
-		File: file, Client: c.Addr[Client], Server: c.Addr[Server],
+		File: file, Client: c.Addr[Client], Server: c.Addr[Server], Transport: c.Transport.String(),
 		MPA: jsonMPA{
 			Revision: m.Revision, CRC: m.CRC,
 			MarkersClient: m.Markers[Client], MarkersServer: m.Markers[Server],
@@ -188,7 +189,7 @@ func (s *Summary) rows() string {
 		}
 		fmt.Fprintf(&b, "%s:\n#\tclient\tserver\tMPA\tsegments\tmessages\tpayload\tbad CRC\tviolations\n", s.files[i])
 		for _, c := range r.Connections {
-			fmt.Fprintf(&b, "%d\t%s\t%s\t%v\t%d\t%d\t%d\t%d\t%d\n", c.Number, c.Addr[Client], c.Addr[Server], &c.MPA,
+			fmt.Fprintf(&b, "%d\t%s\t%s\t%v\t%d\t%d\t%d\t%d\t%d\n", c.Number, c.Addr[Client], c.Addr[Server], c.startup(),
 				c.Segments.Total()+c.Other, c.Messages.Total(), c.Payload, c.BadCRC, len(c.Violations)+c.MoreViolations)
 		}
 		b.WriteByte('\n')
@@ -229,6 +230,14 @@ func (c *Connection) writeRemarks(w io.Writer, file string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// startup shows in few words what start-up settled, or what there is in place of MPA.
+func (c *Connection) startup() string {
+	if c.Transport != IWARP {
+		return "none: " + c.Transport.String()
+	}
+	return c.MPA.String()
 }
 
 // String shows in few words what start-up settled.

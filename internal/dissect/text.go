@@ -22,6 +22,9 @@ func (o *Options) shows(e *Event) bool {
 	if o.Upper && e.Conn.Upper != nil && (e.Kind == KindMessage || e.Kind == KindSegment) {
 		return false
 	}
+	if d, ok := e.Upper.(UpperDetail); ok && d.Detail() && !o.Segments {
+		return false
+	}
 	return e.Kind != KindSegment || o.Segments
 }
 

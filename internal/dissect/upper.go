@@ -2,6 +2,7 @@ package dissect
 
 import (
 	"io"
+	"net/netip"
 
 	"urnic/internal/capture"
 	"urnic/mpa"
@@ -57,6 +58,13 @@ type UpperEvent interface {
 	String() string // it in one line
 }
 
+// An UpperDetail is an UpperEvent that may be a part of another one, and is then shown only
+// where segments are.
+type UpperDetail interface {
+	UpperEvent
+	Detail() bool
+}
+
 // An UpperSummary sums up what a connection carried. It is also written as JSON.
 type UpperSummary interface {
 	Name() string // of the protocol
@@ -77,6 +85,15 @@ func (r *Reporter) Connection() *Connection { return r.f.con }
 
 // Port returns the server's TCP port.
 func (r *Reporter) Port() uint16 { return r.f.tcp.Ends[1-r.f.client].Port() }
+
+// Addr returns the address and port of a side.
+func (r *Reporter) Addr(s Side) netip.AddrPort { return r.f.tcp.Ends[r.side(s)] }
+
+// FromStart reports whether the capture holds the beginnings of both TCP streams.
+func (r *Reporter) FromStart() bool { return r.f.tcp.FromStart == [2]bool{true, true} }
+
+// Lacks tells that n octets could not be decoded.
+func (r *Reporter) Lacks(n int) { r.f.con.Undecoded += uint64(n) }
 
 // Whole reports whether the connection was captured from its start on.
 func (r *Reporter) Whole() bool { return r.f.request != nil && r.f.reply != nil && !r.f.unknown }
@@ -113,6 +130,9 @@ func (f *follower) above() Upper {
 		if !f.upper.Follows() {
 			f.upper = nil
 			return nil
+		}
+		if u, ok := f.upper.(*anyUpper); ok {
+			f.upper = u.Upper
 		}
 	}
 	for i := range f.streams {

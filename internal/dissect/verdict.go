@@ -46,7 +46,11 @@ func (r *Result) Remarks() []Remark {
 		add(true, "too many connections at a time; %d were not followed to their end", s.GivenUp)
 	}
 	if n := r.Total.Undecoded; n > 0 {
-		add(true, "%d octets of iWARP connections could not be decoded", n)
+		what := "iWARP connections"
+		if r.Total.Direct > 0 {
+			what = "connections"
+		}
+		add(true, "%d octets of %s could not be decoded", n, what)
 	}
 	return all
 }
@@ -64,7 +68,7 @@ func (r *Result) Open() []string {
 
 // The verdicts on a capture.
 const (
-	VerdictOK         = "ok"         // there is iWARP, all of it was checked, and no rule was broken
+	VerdictOK         = "ok"         // there is iWARP, or a ULP that needs none; all of it was checked, and no rule was broken
 	VerdictIncomplete = "incomplete" // no broken rule was found, but not all could be checked
 	VerdictViolations = "violations"
 	VerdictNoIWARP    = "no-iwarp"
@@ -86,23 +90,24 @@ func (r *Result) Verdict() string {
 // The part of the summary's JSON that is about a file.
 type (
 	jsonFile struct {
-		File             string       `json:"file"`
-		Verdict          string       `json:"verdict"`
-		Packets          int          `json:"packets"`
-		TCPPackets       int          `json:"tcp_packets"`
-		TCPConnections   int          `json:"tcp_connections"`
-		IWARPConnections int          `json:"iwarp_connections"`
-		Violations       int          `json:"violations"`
-		UndecodedBytes   uint64       `json:"undecoded_bytes"`
-		ShortPackets     int          `json:"short_packets"`
-		ShortBytes       int          `json:"short_bytes"`
-		Fragments        int          `json:"ip_fragments"`
-		UnknownLink      int          `json:"unknown_link_packets"`
-		Unread           []jsonUnread `json:"undecoded_packets"`
-		NotFollowed      int          `json:"not_followed"`
-		MidStream        int          `json:"mid_stream"`
-		Dropped          jsonDropped  `json:"ignored_segments"`
-		Remarks          []string     `json:"remarks"`
+		File              string       `json:"file"`
+		Verdict           string       `json:"verdict"`
+		Packets           int          `json:"packets"`
+		TCPPackets        int          `json:"tcp_packets"`
+		TCPConnections    int          `json:"tcp_connections"`
+		IWARPConnections  int          `json:"iwarp_connections"`
+		DirectConnections int          `json:"direct_connections"`
+		Violations        int          `json:"violations"`
+		UndecodedBytes    uint64       `json:"undecoded_bytes"`
+		ShortPackets      int          `json:"short_packets"`
+		ShortBytes        int          `json:"short_bytes"`
+		Fragments         int          `json:"ip_fragments"`
+		UnknownLink       int          `json:"unknown_link_packets"`
+		Unread            []jsonUnread `json:"undecoded_packets"`
+		NotFollowed       int          `json:"not_followed"`
+		MidStream         int          `json:"mid_stream"`
+		Dropped           jsonDropped  `json:"ignored_segments"`
+		Remarks           []string     `json:"remarks"`
 	}
 	jsonDropped capture.Drops
 	jsonUnread  struct {
@@ -115,7 +120,8 @@ func (r *Result) json(file string) jsonFile {
 	s := &r.Stats
 	j := jsonFile{
 		File: file, Verdict: r.Verdict(),
-		Packets: s.Packets, TCPPackets: s.TCP, TCPConnections: s.Connections, IWARPConnections: r.Total.Connections,
+		Packets: s.Packets, TCPPackets: s.TCP, TCPConnections: s.Connections,
+		IWARPConnections: r.Total.Connections - r.Total.Direct, DirectConnections: r.Total.Direct,
 		Violations: r.Violations(), UndecodedBytes: r.Total.Undecoded,
 		ShortPackets: s.Short, ShortBytes: s.ShortBytes, Fragments: s.Fragments, UnknownLink: s.Unknown,
 		Unread: []jsonUnread{}, NotFollowed: s.GivenUp, MidStream: r.MidStream, Dropped: jsonDropped(s.Dropped), Remarks: []string{},
@@ -154,6 +160,7 @@ func (r *Result) WriteJSON(w io.Writer, file string) error {
 // Totals are sums over all connections of a capture, those that are not listed too.
 type Totals struct {
 	Connections int
+	Direct      int // of them, those that are not iWARP
 	Violations  int
 	Undecoded   uint64
 	Segments    Counts

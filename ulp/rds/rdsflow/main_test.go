@@ -1,0 +1,9 @@
+package rdsflow
+
+import (
+	"testing"
+
+	"urnic/internal/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
