@@ -51,6 +51,10 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 			background = append(background, readmeFiles(t, args, behind, ports)...)
 			continue
 		}
+		if args[0] == "rds" {
+			background = append(background, readmeDatagrams(t, args, behind)...)
+			continue
+		}
 		if args[0] == "perf" || args[0] == "conform" {
 			background = append(background, readmeService(t, args, behind, ports)...)
 			continue
@@ -121,6 +125,9 @@ func readmeService(t *testing.T, args []string, behind bool, ports map[string]st
 	}
 	if args[0] == "perf" {
 		args = append(args, "--duration", "10ms", "--rounds", "1")
+		if slices.Contains(args, "--baseline") {
+			args = append(args, "--baseline-try", "1ms")
+		}
 	} else if slices.Contains(args, "--target") {
 		args = append(args, "--timeout", "20s")
 	}
@@ -163,6 +170,29 @@ func readmeFiles(t *testing.T, args []string, behind bool, ports map[string]stri
 	}
 	if out := ok(t, args...); out == "" && !quiet {
 		t.Errorf("urnic %s prints nothing", strings.Join(args, " "))
+	}
+	return nil
+}
+
+// readmeDatagrams runs a command of urnic rds, between addresses of the loopback network that
+// nobody else has. The passive side in the background is returned.
+func readmeDatagrams(t *testing.T, args []string, behind bool) (background []*process) {
+	t.Helper()
+	for i, arg := range args {
+		switch {
+		case strings.HasPrefix(arg, "127.0.0."):
+			args[i] = "127.0.78." + strings.TrimPrefix(arg, "127.0.0.")
+		case arg == "-T":
+			args[i], args[i+1] = "--requests", "100"
+		}
+	}
+	if behind {
+		p := start(t, args...)
+		p.out.wait(t, "waiting for incoming connection on ")
+		return []*process{p}
+	}
+	if out := ok(t, args...); !strings.Contains(out, "(average)") {
+		t.Errorf("urnic %s prints %q", strings.Join(args, " "), out)
 	}
 	return nil
 }

@@ -35,6 +35,7 @@ interrupted, by SIGINT or SIGTERM. Servers end with 0 then: they were told to.`,
   urnic conform serve
   urnic run -- rping -s
   urnic rpc info server
+  urnic rds ping 192.0.2.7
   urnic version`,
 		Args:          noArgs,
 		SilenceErrors: true, // run prints them
@@ -53,6 +54,7 @@ interrupted, by SIGINT or SIGTERM. Servers end with 0 then: they were told to.`,
 		newConformCommand(),
 		newRunCommand(),
 		newRPCCommand(),
+		newRDSCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/spf13/cobra"
+
+	"urnic/ulp/rds"
+)
+
+const rdsPingLong = `Ping sends pings of RDS to nodes, which answer by themselves, and prints how long each answer
+took, in microseconds, as rds-ping does. RDS loses none: a ping that a peer can't get now is
+sent when it can, and counts with all the time that it has waited. Without an answer, nothing
+is printed.
+
+The exit status is 0 if each ADDRESS has answered a ping, and 1 if one has not. Without -c,
+which asks for pings until then, an interrupted command sums up and does the same.
+
+This node needs an address of this host that no other node has, that of Linux's RDS included:
+--source. Without it, the one is taken by which the host reaches the first ADDRESS.
+
+With --json it prints a JSON object in one line for each answer, and one for each address at
+the end:
+
+{"address","number","usec"}
+{"address","pings","answers",
+ "usec":{"min","mean","p50","p99","max"},   null if there was no answer
+ "error"}                                   why the node could not be reached, if it could not`
+
+// rdsPingOptions are the flags of urnic rds ping.
+type rdsPingOptions struct {
+	rdsFlags
+	source   string
+	count    int
+	interval time.Duration
+	timeout  time.Duration
+	tos      uint8
+	json     bool
+}
+
+func newRDSPingCommand() *cobra.Command {
+	var o rdsPingOptions
+	cmd := &cobra.Command{
+		Use:   "ping ADDRESS...",
+		Short: "Ping nodes, as rds-ping does",
+		Long:  rdsPingLong,
+		Example: `  urnic rds ping 192.0.2.7
+  urnic rds ping -c 3 -i 100ms 192.0.2.7 192.0.2.8
+  urnic rds ping --source 192.0.2.1 --transport iwarp --pcap ping.pcapng 192.0.2.7`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("give the address of a node: see `%s --help`", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.IntVarP(&o.count, "count", "c", 0, "`PINGS` to each address (0: until interrupted)")
+	f.DurationVarP(&o.interval, "interval", "i", time.Second, "time between pings")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for answers after the last ping")
+	f.StringVarP(&o.source, "source", "I", "", "`ADDRESS` of this host that the node has")
+	f.Uint8VarP(&o.tos, "tos", "Q", 0, "type of `SERVICE`, which has a connection of its own over iwarp")
+	f.BoolVar(&o.json, "json", false, "write JSON objects, one for each answer and each address")
+	o.add(f)
+	return cmd
+}
+
+func (o *rdsPingOptions) check() error {
+	switch {
+	case o.count < 0:
+		return fmt.Errorf("-c %d: say how many pings, or 0 for no end", o.count)
+	case o.interval <= 0:
+		return fmt.Errorf("-i %v: say more than 0", o.interval)
+	case o.timeout < 0:
+		return fmt.Errorf("--timeout %v: say how long to wait for answers", o.timeout)
+	case o.json && o.pcap == "-":
+		return errJSONAndPcap
+	}
+	return o.rdsFlags.check()
+}
+
+// A pinged is an address that is pinged.
+type pinged struct {
+	addr    netip.Addr
+	text    string
+	socket  *rds.Socket
+	many    bool // there are others
+	mu      sync.Mutex
+	sent    []time.Time // of pings that are not answered, the oldest first
+	pings   int
+	answers *hdrhistogram.Histogram // microseconds
+}
+
+func (o *rdsPingOptions) run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	var targets []*pinged
+	for _, arg := range args {
+		a, err := rdsAddress(ctx, arg)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(targets, func(t *pinged) bool { return t.addr == a }); i >= 0 {
+			return fmt.Errorf("%s and %s are one address: give it once", targets[i].text, arg)
+		}
+		targets = append(targets, &pinged{addr: a, text: arg, many: len(args) > 1, answers: hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)})
+	}
+	source, err := o.sourceOf(ctx, targets[0].addr)
+	if err != nil {
+		return err
+	}
+	node, err := o.openNode(ctx, source, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	out := &lines{w: stdout}
+	if o.pcap == "-" {
+		out.w = stderr
+	}
+	defer func() { err = errors.Join(err, node.Close(), out.failed) }()
+	var w sync.WaitGroup
+	errs := make([]error, len(targets))
+	for i, t := range targets {
+		if t.socket, err = node.Bind(0); err != nil {
+			break
+		}
+		w.Go(func() { errs[i] = o.ping(ctx, t, out) })
+	}
+	w.Wait()
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return err
+	}
+	return o.sum(ctx, node.Node, targets, out)
+}
+
+// sourceOf returns the address of the node.
+func (o *rdsPingOptions) sourceOf(ctx context.Context, peer netip.Addr) (netip.Addr, error) {
+	if o.source == "" {
+		return sourceFor(ctx, peer)
+	}
+	a, err := netip.ParseAddr(o.source)
+	switch {
+	case err != nil:
+		return a, fmt.Errorf("--source %s: give an IP address of this machine", o.source)
+	case a.Unmap().Is4() != peer.Is4():
+		return a, fmt.Errorf("--source %s: %v can't be reached from it: give two IPv4 addresses or two of IPv6", o.source, peer)
+	}
+	return a.Unmap(), nil
+}
+
+// ping sends pings to one address until that is over, and prints the answers.
+func (o *rdsPingOptions) ping(ctx context.Context, t *pinged, out *lines) error {
+	// Answers are waited for after the last ping, also of a command that is interrupted once all are sent.
+	answers, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	all := make(chan struct{}) // closed when all are answered
+	var w sync.WaitGroup
+	w.Go(func() {
+		o.answers(answers, t, all, out)
+	})
+	defer w.Wait()
+	defer stop()
+	tick := time.NewTicker(o.interval)
+	defer tick.Stop()
+	for {
+		t.mu.Lock()
+		t.sent = append(t.sent, time.Now())
+		t.pings++
+		last := t.pings == o.count
+		t.mu.Unlock()
+		err := t.socket.SendTo(ctx, nil, rds.Addr{Host: t.addr, TOS: o.tos})
+		switch {
+		case interrupted(ctx, err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", t.text, err)
+		case last:
+			timeout := time.NewTimer(o.timeout)
+			defer timeout.Stop()
+			select {
+			case <-all:
+			case <-timeout.C:
+			case <-ctx.Done():
+			}
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// answers takes the answers of one address. They come in the order of the pings.
+func (o *rdsPingOptions) answers(ctx context.Context, t *pinged, all chan<- struct{}, out *lines) {
+	for number := 1; ; number++ {
+		msg, err := t.socket.Receive(ctx)
+		if err != nil {
+			return
+		}
+		if msg.Addr.Host != t.addr || msg.Addr.Port != 0 {
+			number--
+			continue // a stranger's
+		}
+		t.mu.Lock()
+		if len(t.sent) == 0 {
+			t.mu.Unlock()
+			number--
+			continue // it answers nothing
+		}
+		usec := time.Since(t.sent[0]).Microseconds()
+		t.sent = t.sent[1:]
+		_ = t.answers.RecordValue(min(max(usec, 1), t.answers.HighestTrackableValue())) // which it has room for
+		done := number == o.count
+		t.mu.Unlock()
+		o.tell(t, number, usec, out)
+		if done {
+			close(all)
+		}
+	}
+}
+
+// tell prints an answer.
+func (o *rdsPingOptions) tell(t *pinged, number int, usec int64, out *lines) {
+	switch {
+	case o.json:
+		line, err := jsonLine(struct {
+			Address string `json:"address"`
+			Number  int    `json:"number"`
+			Usec    int64  `json:"usec"`
+		}{t.text, number, usec})
+		if err == nil {
+			out.print(line)
+		}
+	case t.many:
+		out.print(fmt.Sprintf("%s %4d: %d usec", t.text, number, usec))
+	default:
+		out.print(fmt.Sprintf("%4d: %d usec", number, usec))
+	}
+}
+
+// rdsPingSum sums up the answers of an address.
+type rdsPingSum struct {
+	Address string        `json:"address"`
+	Pings   int           `json:"pings"`
+	Answers int64         `json:"answers"`
+	Usec    *rdsPingTimes `json:"usec"`
+	Error   string        `json:"error,omitempty"`
+}
+
+type rdsPingTimes struct {
+	Min  int64   `json:"min"`
+	Mean float64 `json:"mean"`
+	P50  int64   `json:"p50"`
+	P99  int64   `json:"p99"`
+	Max  int64   `json:"max"`
+}
+
+// sum prints what has come of all pings. The error names those that have not answered.
+func (o *rdsPingOptions) sum(ctx context.Context, n *rds.Node, targets []*pinged, out *lines) error {
+	var silent []error
+	for _, t := range targets {
+		s := rdsPingSum{Address: t.text, Pings: t.pings, Answers: t.answers.TotalCount()}
+		if h := t.answers; s.Answers > 0 {
+			s.Usec = &rdsPingTimes{h.Min(), h.Mean(), h.ValueAtPercentile(50), h.ValueAtPercentile(99), h.Max()}
+		} else {
+			s.Error = o.unreached(n, t.addr)
+			silent = append(silent, fmt.Errorf("%s has answered none of %s: %s", t.text, plural(t.pings, "ping"), s.Error))
+		}
+		if o.json {
+			line, err := jsonLine(&s)
+			if err != nil {
+				return err
+			}
+			out.print(line)
+			continue
+		}
+		out.print(fmt.Sprintf("--- %s rds ping statistics ---", t.text))
+		line := fmt.Sprintf("%s, %s", plural(s.Pings, "ping"), plural(int(s.Answers), "answer"))
+		if u := s.Usec; u != nil {
+			line += fmt.Sprintf(", min/mean/p50/p99/max = %d/%.0f/%d/%d/%d usec", u.Min, u.Mean, u.P50, u.P99, u.Max)
+		}
+		out.print(line)
+	}
+	switch err := errors.Join(silent...); {
+	case err != nil && ctx.Err() != nil:
+		return &statusError{err, statusFailed}
+	case err != nil:
+		return err
+	case ctx.Err() != nil && o.count > 0:
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// unreached says why a node has not answered.
+func (o *rdsPingOptions) unreached(n *rds.Node, peer netip.Addr) string {
+	for _, c := range n.Info(0).Connections {
+		if c.Peer != peer {
+			continue
+		}
+		for _, p := range c.Paths {
+			switch {
+			case p.State == "up":
+				return "there is a connection, and the node may not answer pings"
+			case p.Error != "":
+				return fmt.Sprintf("%s at a connection, the last one: %s", plural(p.Tries, "try"), p.Error)
+			}
+		}
+	}
+	return "nothing has answered the request to connect"
+}
+
+// plural returns a count with its noun.
+func plural(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case noun[len(noun)-1] == 'y':
+		return fmt.Sprintf("%d %sies", n, noun[:len(noun)-1])
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"urnic/internal/perf"
+	"urnic/ulp/rds/rdsstress"
+)
+
+const rdsStressLong = `Stress is the load generator of RDS: rds-stress of rds-tools, with its options and its
+protocol, so that either side may be the original on Linux.
+
+Without -s it is the passive side: it waits for a control connection at -p, and does what the
+active side says. That one has all other options of the load. Both run -t tasks, with sockets
+at the ports behind that of the control connection. Each task sends requests of -q bytes to
+each task of the other side, up to -d of them at a time, and answers those that come by acks
+of -a bytes.
+
+Whatever is lost, doubled, reordered or damaged ends the run with an error: messages are
+numbered, and with -v their contents are compared. At the end both sides wait for the acks
+of what is under way; the original does not.
+
+The node has the address -r, which no other node may have, that of Linux's RDS included.
+Without it, it is the one that the control connection has here. The exit status is 0 if all
+went well; an active side without -T ends by an interrupt with 0, too.
+
+Each second a line tells of: tasks; requests sent and received; kilobytes a second of all
+messages (tx+rx K/s), by RDMA into this side's memory (mbi K/s) and out of it (mbo K/s);
+microseconds of a call that sends a request (tx us/c), and from a request to its ack (rtt
+us); processor time of this process, with -c. The last line has averages, and the line
+behind it how long requests took.
+
+With --json it prints one JSON object at the end:
+
+{"role","local","peer","transport",      role: "active" or "passive"
+ "tasks","depth","request_size","ack_size","rdma_size","verify",
+ "seconds",                              from the first message that came
+ "requests_sent","requests_received","acks_sent","acks_received",
+ "bytes_sent","bytes_received","rdma_bytes_in","rdma_bytes_out",
+ "requests_per_second",                  sent
+ "bytes_per_second",                     both ways, RDMA included
+ "send_ns",                              of a call that sends a request, on average
+ "rtt_ns":{"min","p50","p90","p99","p99_9","p99_99","max","mean"},
+ "unanswered",                           requests without an ack at the end
+ "connections_lost","retransmitted",     of the node
+ "error"}`
+
+// rdsStressOptions are the flags of urnic rds stress.
+type rdsStressOptions struct {
+	rdsFlags
+	params rdsstress.Params
+
+	local, peer                                     string
+	control                                         int
+	tasks, depth, vectors, mode, alignment, retries int
+	seconds                                         int
+	tos                                             uint8
+	requestSize, ackSize, rdmaSize                  string
+	simplex, verify, summary, cpu, showParams       bool
+	histogram, json                                 bool
+	useOnce, fence, cacheMRs, useGetMR, congMonitor int
+	requests                                        uint64
+	timeout                                         time.Duration
+}
+
+func newRDSStressCommand() *cobra.Command {
+	var o rdsStressOptions
+	cmd := &cobra.Command{
+		Use:   "stress [flags]",
+		Short: "Generate load, as rds-stress does",
+		Long:  rdsStressLong,
+		Example: `  urnic rds stress -r 192.0.2.7                                the passive side
+  urnic rds stress -s 192.0.2.7 -T 10 -t 4 -d 8 -q 4096 -v      the active side
+  urnic rds stress -s 192.0.2.7 --transport iwarp -D 64K -T 60 -v
+  urnic rds stress -s 192.0.2.7 --requests 100000 --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.addStress(cmd.Flags())
+	return cmd
+}
+
+func (o *rdsStressOptions) addStress(f *pflag.FlagSet) {
+	f.StringVarP(&o.local, "recv-addr", "r", "", "`ADDRESS` of this host that the node has")
+	f.StringVarP(&o.peer, "send-addr", "s", "", "be the active side: `ADDRESS` of the passive one")
+	f.IntVarP(&o.control, "port", "p", 4000, "`PORT` of the control connection; those behind it are the tasks'")
+	f.StringVarP(&o.requestSize, "req-bytes", "q", "1024", "`BYTES` of a request, with K or M")
+	f.StringVarP(&o.ackSize, "ack-bytes", "a", fmt.Sprint(rdsstress.HeaderLen), "`BYTES` of an ack, with K or M")
+	f.IntVarP(&o.depth, "depth", "d", 1, "`REQUESTS` under way between two tasks")
+	f.IntVarP(&o.tasks, "tasks", "t", 1, "`NUMBER` of tasks")
+	f.IntVarP(&o.seconds, "time", "T", 0, "`SECONDS` until the end, from the first answer on (0: until interrupted)")
+	f.Uint64Var(&o.requests, "requests", 0, "end when so many `REQUESTS` of this side were answered (0: --time alone counts)")
+	f.Uint8VarP(&o.tos, "tos", "Q", 0, "type of `SERVICE`, which has a connection of its own over iwarp")
+	f.BoolVarP(&o.simplex, "one-way", "o", false, "only the active side sends requests")
+	f.BoolVarP(&o.verify, "verify", "v", false, "compare the contents of all messages, and of the memory of RDMA")
+	f.StringVarP(&o.rdmaSize, "rdma-bytes", "D", "0", "`BYTES` that each request has moved by RDMA, with K or M (iwarp only; 0: none)")
+	f.IntVarP(&o.vectors, "io-vectors", "I", 1, "`PIECES` of memory for RDMA, each of -D bytes")
+	f.IntVarP(&o.mode, "rdma-mode", "M", 0, "what the answering side does to the memory: 0 reads and writes by turns, 1 reads, 2 writes")
+	f.IntVar(&o.useOnce, "rdma-use-once", 0, "1: the memory can be used once, and is freed by the ack")
+	f.IntVar(&o.cacheMRs, "rdma-cache-mrs", 0, "1: memory stays registered from request to request")
+	f.IntVar(&o.useGetMR, "rdma-use-get-mr", 0, "1: tell the original to register memory by a call of its own")
+	f.IntVar(&o.fence, "rdma-use-fence", 1, "0: tell the original that acks need not wait for RDMA Reads")
+	f.IntVar(&o.alignment, "rdma-alignment", 0, "`BYTES` by which the memory for RDMA is off the beginning of a page")
+	f.IntVar(&o.congMonitor, "use-cong-monitor", 1, "0: tell the original to do without the congestion monitor")
+	f.IntVar(&o.retries, "connect-retries", 0, "`TIMES` to try the control connection again, once a second")
+	f.BoolVarP(&o.cpu, "report-cpu", "c", false, "measure the processor time of this process")
+	f.BoolVarP(&o.summary, "report-summary", "z", false, "print the last lines only")
+	f.BoolVar(&o.showParams, "show-params", false, "print the options first")
+	f.BoolVar(&o.histogram, "show-histogram", false, "print how many requests took how long")
+	f.BoolVar(&o.json, "json", false, "write one JSON object at the end")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the other side may take to answer, at the beginning and at the end")
+	o.add(f)
+}
+
+// check finds what is wrong with the flags, and makes the parameters of them.
+func (o *rdsStressOptions) check(f *pflag.FlagSet) error {
+	if err := o.rdsFlags.check(); err != nil {
+		return err
+	}
+	switch {
+	case o.control < 1 || o.control > 65534:
+		return fmt.Errorf("-p %d: say 1 to 65534", o.control)
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout %v: say more than 0", o.timeout)
+	case o.json && o.pcap == "-":
+		return errJSONAndPcap
+	}
+	if o.peer == "" {
+		for _, name := range []string{"req-bytes", "ack-bytes", "depth", "tasks", "time", "requests", "tos", "one-way", "verify", "rdma-bytes", "io-vectors", "rdma-mode", "connect-retries"} {
+			if f.Changed(name) {
+				return fmt.Errorf("--%s is the active side's to say: give -s ADDRESS, or leave it out", name)
+			}
+		}
+		return nil
+	}
+	return o.makeParams()
+}
+
+// makeParams makes the parameters of the active side.
+func (o *rdsStressOptions) makeParams() error {
+	for _, n := range []struct {
+		flag          string
+		value, lo, hi int
+	}{
+		{"-d", o.depth, 1, rdsstress.MaxDepth},
+		{"-t", o.tasks, 1, rdsstress.MaxTasks},
+		{"-T", o.seconds, 0, math.MaxInt32},
+		{"-I", o.vectors, 1, rdsstress.MaxVectors},
+		{"-M", o.mode, 0, 2},
+		{"--connect-retries", o.retries, 0, math.MaxInt32},
+		{"--rdma-alignment", o.alignment, 0, 4096},
+		{"--rdma-use-once", o.useOnce, 0, 1},
+		{"--rdma-cache-mrs", o.cacheMRs, 0, 1},
+		{"--rdma-use-get-mr", o.useGetMR, 0, 1},
+		{"--rdma-use-fence", o.fence, 0, 1},
+		{"--use-cong-monitor", o.congMonitor, 0, 1},
+	} {
+		if n.value < n.lo || n.value > n.hi {
+			return fmt.Errorf("%s %d: say %d to %d", n.flag, n.value, n.lo, n.hi)
+		}
+	}
+	p := rdsstress.Params{
+		Depth: uint32(o.depth), Port: uint16(o.control), Tasks: uint16(o.tasks), Seconds: uint32(o.seconds),
+		Vectors: uint32(o.vectors), Alignment: uint32(o.alignment), Retries: uint32(o.retries), TOS: o.tos,
+	}
+	for _, s := range []struct {
+		flag, text string
+		to         *uint32
+	}{{"-q", o.requestSize, &p.RequestSize}, {"-a", o.ackSize, &p.AckSize}, {"-D", o.rdmaSize, &p.RDMASize}} {
+		if s.text == "0" {
+			continue
+		}
+		n, err := perf.ParseMemory(s.text)
+		if err != nil || n > math.MaxInt32 {
+			return fmt.Errorf("%s %s: say bytes, such as 1024 or 64K", s.flag, s.text)
+		}
+		*s.to = uint32(n)
+	}
+	flag := func(f rdsstress.Flag, on bool) {
+		if on {
+			p.Flags[f] = 1
+		}
+	}
+	flag(rdsstress.Verify, o.verify)
+	flag(rdsstress.Simplex, o.simplex)
+	flag(rdsstress.SummaryOnly, o.summary)
+	flag(rdsstress.UseOnce, o.useOnce == 1)
+	flag(rdsstress.CacheMRs, o.cacheMRs == 1)
+	flag(rdsstress.UseGetMR, o.useGetMR == 1)
+	flag(rdsstress.Fence, o.fence == 1)
+	flag(rdsstress.CongestionMonitor, o.congMonitor == 1)
+	p.Flags[rdsstress.Mode] = uint8(o.mode)
+	switch {
+	case o.useOnce == 1 && o.cacheMRs == 1:
+		return errors.New("--rdma-use-once and --rdma-cache-mrs exclude each other: memory that can be used once does not stay")
+	case p.RDMASize > 0 && o.transport != "iwarp":
+		return errors.New("-D: there is no RDMA over TCP: give --transport iwarp")
+	}
+	o.params = p
+	if err := p.Check(); err != nil {
+		return fmt.Errorf("these options can't be: %w", err)
+	}
+	return nil
+}
+
+// localAddr returns the address that -r gives; an invalid one without it.
+func (o *rdsStressOptions) localAddr() (netip.Addr, error) {
+	if o.local == "" {
+		return netip.Addr{}, nil
+	}
+	a, err := netip.ParseAddr(o.local)
+	if err != nil {
+		return a, fmt.Errorf("-r %s: give an IP address of this machine", o.local)
+	}
+	return a.Unmap(), nil
+}

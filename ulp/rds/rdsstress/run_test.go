@@ -1,0 +1,296 @@
+package rdsstress
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"urnic/internal/leakcheck"
+	"urnic/rnic"
+	"urnic/ulp/rds"
+)
+
+var (
+	serverAddr = netip.MustParseAddr("127.0.77.101")
+	clientAddr = netip.MustParseAddr("127.0.77.102")
+)
+
+var transports = map[string]func(t testing.TB) rds.Transport{
+	"tcp":    func(testing.TB) rds.Transport { return &rds.TCP{Port: 26389, Paths: 1} },
+	"tcp, 8": func(testing.TB) rds.Transport { return &rds.TCP{Port: 26389} },
+	"iwarp":  func(t testing.TB) rds.Transport { return iwarp(t, nil) },
+}
+
+func iwarp(t testing.TB, network rnic.Network) *rds.IWARP {
+	t.Helper()
+	dev, err := rnic.Open(rnic.Config{Network: network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &rds.IWARP{Device: dev}
+}
+
+func open(t testing.TB, a netip.Addr, transport rds.Transport) *rds.Node {
+	t.Helper()
+	n, err := rds.Open(t.Context(), rds.Config{Addr: a, Transports: []rds.Transport{transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+func params(requests, acks uint32, tasks uint16, depth uint32) Params {
+	p := Params{Depth: depth, RequestSize: requests, AckSize: acks, Port: 4000, Tasks: tasks, Vectors: 1}
+	p.Flags[Verify] = 1
+	return p
+}
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func listener(t testing.TB, port string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(serverAddr.String(), port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// outcome is what has come of one side.
+type outcome struct {
+	*Result
+	err error
+}
+
+// both runs both sides.
+func both(ctx context.Context, t testing.TB, p Params, transport func(testing.TB) rds.Transport, o Options) (active, passive outcome) {
+	t.Helper()
+	l := listener(t, "4000")
+	server, client := open(t, serverAddr, transport(t)), open(t, clientAddr, transport(t))
+	done := make(chan outcome, 1)
+	go func() {
+		c, err := Accept(ctx, l)
+		if err != nil {
+			done <- outcome{err: err}
+			return
+		}
+		result, err := c.Run(ctx, server, Options{Transport: o.Transport})
+		done <- outcome{result, err}
+	}()
+	c, err := Dial(ctx, clientAddr, serverAddr, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := c.Run(ctx, client, o)
+	return outcome{result, err}, <-done
+}
+
+func TestBothSides(t *testing.T) {
+	for name, transport := range transports {
+		t.Run(name, func(t *testing.T) {
+			leakcheck.Check(t)
+			p := params(3000, 100, 3, 4)
+			active, passive := both(within(t), t, p, transport, Options{Requests: 2000})
+			for side, o := range map[string]outcome{"active": active, "passive": passive} {
+				if o.err != nil {
+					t.Fatalf("%s: %v", side, o.err)
+				}
+				if o.Unanswered != 0 || o.All.RequestsSent != o.All.AcksReceived || o.All.RequestsReceived != o.All.AcksSent {
+					t.Errorf("%s: %d requests are unanswered: %+v", side, o.Unanswered, o.All)
+				}
+				if l := o.Latency(); l == nil || l.Min <= 0 || l.P50 < l.Min || l.Max < l.P50 {
+					t.Errorf("%s: the latency is %+v", side, l)
+				}
+			}
+			if active.All.RequestsSent < 2000 || active.All.RequestsSent != passive.All.RequestsReceived || passive.All.RequestsSent != active.All.RequestsReceived ||
+				passive.All.RequestsSent == 0 || active.All.BytesSent != passive.All.BytesReceived {
+				t.Errorf("active: %+v; passive: %+v", active.All, passive.All)
+			}
+		})
+	}
+}
+
+func TestOneWay(t *testing.T) {
+	p := params(500, HeaderLen, 2, 2)
+	p.Flags[Simplex] = 1
+	active, passive := both(within(t), t, p, transports["tcp"], Options{Requests: 100})
+	if err := errors.Join(active.err, passive.err); err != nil {
+		t.Fatal(err)
+	}
+	if passive.All.RequestsSent != 0 || passive.All.AcksSent != active.All.RequestsSent {
+		t.Errorf("the passive side has sent %+v, the active one %+v", passive.All, active.All)
+	}
+}
+
+// A type of service is told in the long form, and used.
+func TestTypeOfService(t *testing.T) {
+	p := params(100, 100, 1, 1)
+	p.TOS = 3
+	active, passive := both(within(t), t, p, transports["iwarp"], Options{Requests: 10})
+	if err := errors.Join(active.err, passive.err); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheContextEndsBothSidesInOrder(t *testing.T) {
+	ctx, cancel := context.WithCancel(within(t))
+	l := listener(t, "4000")
+	server, client := open(t, serverAddr, transports["tcp"](t)), open(t, clientAddr, transports["tcp"](t))
+	done := make(chan outcome, 1)
+	go func() {
+		c, err := Accept(t.Context(), l)
+		if err != nil {
+			done <- outcome{err: err}
+			return
+		}
+		result, err := c.Run(t.Context(), server, Options{})
+		done <- outcome{result, err}
+	}()
+	c, err := Dial(ctx, clientAddr, serverAddr, params(100, 100, 1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := c.Run(ctx, client, Options{Every: time.Millisecond, Interval: func(s Sample) {
+		if s.AcksReceived > 0 {
+			cancel()
+		}
+	}})
+	if err != nil || result.Unanswered != 0 {
+		t.Errorf("active: %v, %d unanswered", err, result.Unanswered)
+	}
+	if o := <-done; o.err != nil || o.Unanswered != 0 {
+		t.Errorf("passive: %v, %d unanswered", o.err, o.Unanswered)
+	}
+}
+
+// The active side of the original closes its control connection at once, and answers nothing after that.
+func TestAnActiveSideThatIsGone(t *testing.T) {
+	ctx := within(t)
+	l := listener(t, "4000")
+	server := open(t, serverAddr, transports["tcp"](t))
+	p := originalParams(t)
+	p.Receive = clientAddr
+	done := make(chan outcome, 1)
+	go func() {
+		c, err := Accept(ctx, l)
+		if err != nil {
+			done <- outcome{err: err}
+			return
+		}
+		result, err := c.Run(ctx, server, Options{})
+		done <- outcome{result, err}
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range [][]byte{p.AppendTo(nil), original(t, "active", "control")[1]} {
+		if _, err := conn.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if o := <-done; o.err != nil || o.Unanswered != 1 {
+		t.Errorf("%v, %d unanswered", o.err, o.Unanswered)
+	}
+}
+
+// What can't be is refused with a reason, and takes no node down.
+func TestBadControlConnections(t *testing.T) {
+	for name, test := range map[string]struct {
+		bytes []byte
+		want  string
+	}{
+		"nothing":     {nil, "no rds-stress"},
+		"HTTP":        {[]byte("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: a browser that has come to the wrong port\r\n"), "tasks: there can be"},
+		"no go":       {new(valid()).AppendTo(nil), "has ended the run before it began"},
+		"cut short":   {new(valid()).AppendTo(nil)[:40], "no rds-stress"},
+		"many tasks":  {new(params(100, 100, 60000, 1)).AppendTo(nil), "60000 tasks"},
+		"small acks":  {new(params(100, 60, 1, 1)).AppendTo(nil), "acks of 60 bytes"},
+		"large depth": {new(params(100, 100, 1, 1<<31)).AppendTo(nil), "depth"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := listener(t, "0")
+			conn, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write(test.bytes); err != nil {
+				t.Fatal(err)
+			}
+			conn.(*net.TCPConn).CloseWrite()
+			c, err := Accept(within(t), l)
+			if err == nil {
+				_, err = c.Run(within(t), open(t, serverAddr, transports["tcp"](t)), Options{})
+			}
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v; want %q", err, test.want)
+			}
+			conn.Close()
+		})
+	}
+}
+
+// A peer that damages messages ends the run, on the side that notices and on the other one.
+func TestADamagedMessageEndsTheRun(t *testing.T) {
+	ctx := within(t)
+	l := listener(t, "4000")
+	server, client := open(t, serverAddr, transports["tcp"](t)), open(t, clientAddr, transports["tcp"](t))
+	done := make(chan outcome, 1)
+	go func() {
+		c, err := Accept(ctx, l)
+		if err != nil {
+			done <- outcome{err: err}
+			return
+		}
+		result, err := c.Run(ctx, server, Options{})
+		done <- outcome{result, err}
+	}()
+	c, err := Dial(ctx, clientAddr, serverAddr, params(100, 100, 1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := client.Bind(4001)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ready(ctx, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	h := Header{From: clientAddr, To: serverAddr, FromPort: 4001, ToPort: 4001, Op: Request}
+	if err := s.SendTo(ctx, h.AppendTo(nil), rds.Addr{Host: serverAddr, Port: 4001}); err != nil {
+		t.Fatal(err)
+	}
+	o := <-done
+	if m, is := errors.AsType[*Mismatch](o.err); !is || !strings.Contains(m.Error(), "request 0 from port 4001 to port 4001: it has 63 bytes, and not 100") {
+		t.Errorf("the passive side says %v", o.err)
+	}
+	if _, err := io.ReadAll(c.conn); err != nil {
+		t.Errorf("the control connection ends with %v", err)
+	}
+	c.Close()
+}
