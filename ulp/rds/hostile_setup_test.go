@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -296,38 +297,91 @@ func TestRequestsThatAreNotCompleted(t *testing.T) {
 	})
 }
 
-// The end of a connection is noticed while the node waits for memory for what comes over it, and
-// though nobody reads what has come.
+// The end of a connection to a peer that acknowledges in headers is noticed while the node waits for
+// memory for what comes over it, and though nobody reads what has come: the peer sends the rest again.
 func TestEndWhileTheNodeWaitsForMemory(t *testing.T) {
 	inSandbox(t, (*sandbox).tcp, (*sandbox).bytes, func(s *sandbox) {
-		c := s.bytes()
-		defer s.bound(c)()
-		_ = c.write(segment(wire.Header{}, nil))
-		to := Addr{Host: simHostile, Port: 1}
-		_ = s.socket.SendTo(s.t.Context(), []byte("begins a handshake"), to)
-		for seq := uint64(1); seq <= 2; seq++ { // the second one waits
-			_ = c.write(segment(wire.Header{Sequence: seq, Len: 50_000, SourcePort: 5000, DestPort: 4000}, make([]byte, 50_000)))
-		}
-		synctest.Wait()
-		c.close()
-		// What the node sends now finds that out.
+		stop := s.endInWait(true)
+		defer stop()
 		for i := range 20 {
-			_ = s.socket.SendTo(s.t.Context(), []byte("more"), to)
-			time.Sleep(time.Second)
-			s.node.mu.Lock()
-			links := len(s.node.links)
-			s.node.mu.Unlock()
-			if links == 0 {
+			if time.Sleep(time.Second); s.links() == 0 {
 				break
 			}
 			if i == 19 {
 				s.t.Error("the connection is still there")
 			}
 		}
-		if msg, err := s.socket.TryReceive(); err != nil || len(msg.Data) != 50_000 {
-			s.t.Errorf("what has come before: %v", err)
+		s.wantMessages(50_000)
+	})
+}
+
+// What a peer has sent that knows TCP's acknowledgements only, as Linux does, is not lost if the connection
+// ends while the node waits for memory for it: TCP has acknowledged it, and the peer does not send it again.
+func TestNothingIsLostAtTheEndWhileTheNodeWaitsForMemory(t *testing.T) {
+	inSandbox(t, (*sandbox).tcp, (*sandbox).bytes, func(s *sandbox) {
+		stop := s.endInWait(false)
+		defer stop()
+		time.Sleep(time.Minute)
+		s.wantMessages(50_000, 50_001)
+		synctest.Wait()
+		if n := s.links(); n != 0 {
+			s.t.Errorf("%d connections are still there", n)
 		}
 	})
+}
+
+// endInWait has a peer send two messages, of which the node takes the first only for want of
+// memory, and end the connection. The peer tells its generation, or does as Linux.
+func (s *sandbox) endInWait(generation bool) (stop func()) {
+	c := s.bytes()
+	stop = s.bound(c)
+	first, next := wire.Header{}, uint64(1)
+	if generation {
+		x := wire.Extensions{Has: 1 << wire.ExtGeneration, Generation: 7}
+		raw, err := x.Encode()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		first, next = wire.Header{Sequence: next, SourcePort: wire.ProbePort, Extensions: raw}, next+1
+	}
+	_ = c.write(segment(first, nil))
+	to := Addr{Host: simHostile, Port: 1}
+	_ = s.socket.SendTo(s.t.Context(), []byte("begins a handshake"), to)
+	for seq := range 2 { // the second one waits
+		n := 50_000 + seq
+		_ = c.write(segment(wire.Header{Sequence: next + uint64(seq), Len: uint32(n), SourcePort: 5000, DestPort: 4000}, make([]byte, n)))
+	}
+	synctest.Wait()
+	c.close()
+	for range 3 { // what the node sends now finds that out
+		_ = s.socket.SendTo(s.t.Context(), []byte("more"), to)
+		time.Sleep(time.Second)
+	}
+	return stop
+}
+
+// links returns how many connections the node has.
+func (s *sandbox) links() int {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	return len(s.node.links)
+}
+
+// wantMessages checks how long the messages are that have come.
+func (s *sandbox) wantMessages(sizes ...int) {
+	s.t.Helper()
+	var got []int
+	for {
+		synctest.Wait()
+		msg, err := s.socket.TryReceive()
+		if err != nil {
+			break
+		}
+		got = append(got, len(msg.Data))
+	}
+	if !slices.Equal(got, sizes) {
+		s.t.Errorf("messages of %d bytes have come, and not of %d", got, sizes)
+	}
 }
 
 // A node that dials in vain stops when its peer has connected.

@@ -337,13 +337,19 @@ func (r *reader) take(l *tcpLink, b []byte) error {
 				}
 				break
 			}
+			// The reader would find out that the peer is gone, did it not wait. What it has not read yet is
+			// sent again; but not by a peer that knows TCP's acknowledgements only, as TCP has acknowledged it.
+			lost := l.lost
+			if !l.path.Conn().Acknowledges() {
+				lost = nil
+			}
 			l.n.unlock()
 			var gone error
 			select {
 			case <-l.room:
 			case <-l.over:
 				gone = errLinkGone
-			case <-l.lost: // the reader would find that out, did it not wait
+			case <-lost:
 				gone = errLinkGone
 			}
 			if l.n.mu.Lock(); gone != nil {
