@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -84,5 +85,44 @@ func TestPathsOfAPeerThatHasRestarted(t *testing.T) {
 	}
 	if !sent {
 		t.Error("it is not sent")
+	}
+}
+
+// On other paths than the first, data wait until the peer has said something on them, and has answered
+// the probe: before, it may take the path for path 0, or this node for its former life.
+func TestDataOnOtherPathsWait(t *testing.T) {
+	greets := func(_, other *rawPeer) { other.says(wire.Header{}, nil) }
+	answers := func(first, _ *rawPeer) {
+		first.next++
+		first.says(wire.Header{Sequence: first.next, DestPort: wire.ProbePort}, nil)
+	}
+	for name, order := range map[string][2]func(first, other *rawPeer){
+		"the answer is last":   {greets, answers},
+		"the greeting is last": {answers, greets},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := newRawPeer(t, Params{}, func(c *Config) { c.Carriers = []Carrier{{Acks: true, Paths: 4}} })
+			first.probe(4, 7)
+			s := first.elsewhere(4)
+			first.send(s, "waits")
+			other := *first
+			var err error
+			if other.p, other.link, err = other.m.Request(other.now, Request{Key: Key{Peer: there}, Path: s.latest()}); err != nil {
+				t.Fatal(err)
+			}
+			other.p.Up(other.now, other.link, Params{})
+			other.do()
+			for i, f := range order {
+				if got := kinds(other.take()); slices.Contains(got, wire.Data) {
+					t.Errorf("after %d of 2: %v", i, got)
+				}
+				f(first, &other)
+				other.p.Conn().m.Advance(other.now)
+				other.do()
+			}
+			if got := kinds(append(first.take(), other.take()...)); !slices.Contains(got, wire.Data) {
+				t.Errorf("at last: %v", got)
+			}
+		})
 	}
 }

@@ -113,6 +113,33 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
+// A message is acknowledged when its last fragment has been sent, and not before.
+func TestAcknowledgementOfHalfAMessage(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		r := newRawPeer(t, Params{}, nil)
+		r.says(wire.Header{Sequence: 2, DestPort: wire.ProbePort}, nil) // it has answered the probe
+		s := r.bind()
+		r.take()
+		if _, err := s.Send(r.now, Endpoint{there, 5000}, make([]byte, 3000), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		fragments := 1
+		if whole {
+			fragments = 3
+		}
+		for i := range fragments {
+			var seg Segment
+			if !r.p.Pull(r.now, r.link, &seg) || seg.Last != (i == 2) {
+				t.Fatalf("fragment %d: %v", i, &seg.Header)
+			}
+		}
+		r.says(wire.Header{Ack: 1}, nil)
+		if rule, broken, _ := r.violation(); broken == whole || broken && rule != RuleAck {
+			t.Errorf("%d of 3 fragments: broken %v, %v", fragments, broken, rule)
+		}
+	}
+}
+
 // A message that is of an earlier connection says that it is sent again; only the first of a
 // connection may be of a peer that has begun anew.
 func TestOldNumberInMidConnection(t *testing.T) {
