@@ -32,19 +32,18 @@ type Node struct {
 	closing sync.Once
 	failure error // of Close
 
-	mu       sync.Mutex
-	m        *machine.Machine
-	closed   bool
-	links    map[*machine.Path]attached
-	making   map[*machine.Path]attempt
-	sockets  map[*machine.Socket]*Socket
-	drained  chan struct{}                   // of the link that the last request has ended, if it did
-	agreeing map[*machine.Path]chan struct{} // closed when it is known how many paths there are
-	dirty    []link                          // that have something to send
-	mrs      int                             // MRs of sockets
-	timer    *time.Timer
-	at       machine.Time // when the timer expires
-	random   *mrand.Rand
+	mu        sync.Mutex
+	m         *machine.Machine
+	closed    bool
+	links     map[*machine.Path]attached
+	making    map[*machine.Path]attempt
+	sockets   map[*machine.Socket]*Socket
+	undecided map[*machine.Conn]chan struct{} // closed when it is worth asking again about a request
+	dirty     []link                          // that have something to send
+	mrs       int                             // MRs of sockets
+	timer     *time.Timer
+	at        machine.Time // when the timer expires
+	random    *mrand.Rand
 }
 
 // attached is the present link of a path.
@@ -105,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, claimed: cfg.Transports, begun: time.Now(), m: m, bytes: bytes,
 		random: mrand.New(mrand.NewPCG(binary.BigEndian.Uint64(random[4:]), 1)),
-		links:  map[*machine.Path]attached{}, making: map[*machine.Path]attempt{}, agreeing: map[*machine.Path]chan struct{}{}, sockets: map[*machine.Socket]*Socket{},
+		links:  map[*machine.Path]attached{}, making: map[*machine.Path]attempt{}, undecided: map[*machine.Conn]chan struct{}{}, sockets: map[*machine.Socket]*Socket{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if n.unshare, err = share(ctx, cfg.Addr, cfg.Transports); err != nil {
@@ -233,15 +232,18 @@ func (n *Node) effect(e *machine.Effect) {
 		if a, ok := n.links[e.Path]; ok && a.id == e.Link {
 			a.link.finish()
 		}
-	case machine.Agreed:
-		if later := n.agreeing[e.Path]; later != nil {
+	case machine.Reconsider:
+		if later := n.undecided[e.Path.Conn()]; later != nil {
 			close(later)
-			delete(n.agreeing, e.Path)
+			delete(n.undecided, e.Path.Conn())
 		}
 	case machine.Drain:
 		if a, ok := n.links[e.Path]; ok && a.id == e.Link {
-			n.drained = a.gone
 			a.link.drain()
+		}
+	case machine.CatchUp:
+		if a, ok := n.links[e.Path]; ok && a.id == e.Link {
+			a.link.catchUp()
 		}
 	case machine.Transmit:
 		if a, ok := n.links[e.Path]; ok {
@@ -331,7 +333,6 @@ type admission struct {
 func (n *Node) accepted(r machine.Request) (a admission, err error) {
 	n.mu.Lock()
 	defer n.unlock()
-	n.drained = nil
 	switch {
 	case n.closed:
 		return a, ErrNodeClosed
@@ -342,7 +343,7 @@ func (n *Node) accepted(r machine.Request) (a admission, err error) {
 	if a.path, a.id, err = n.m.Request(n.now(), r); err != nil {
 		n.effects()
 		if errors.Is(err, machine.ErrPresent) {
-			a.later = n.later(a.path)
+			a.later = n.later(a.path.Conn())
 		}
 		return a, err
 	}
@@ -351,16 +352,12 @@ func (n *Node) accepted(r machine.Request) (a admission, err error) {
 	return a, nil
 }
 
-// later returns what is closed when a connection for a path that has one can be decided about. The
-// node is locked.
-func (n *Node) later(p *machine.Path) chan struct{} {
-	if n.drained != nil {
-		return n.drained
+// later returns what is closed when it is worth asking again about a request of a peer. The node is locked.
+func (n *Node) later(c *machine.Conn) chan struct{} {
+	if n.undecided[c] == nil {
+		n.undecided[c] = make(chan struct{})
 	}
-	if n.agreeing[p] == nil {
-		n.agreeing[p] = make(chan struct{})
-	}
-	return n.agreeing[p]
+	return n.undecided[c]
 }
 
 // misconnected reports that a peer has broken a rule when a connection was set up.

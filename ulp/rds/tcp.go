@@ -44,7 +44,16 @@ type TCP struct {
 	shared   net.Listener // of this transport and another one
 	listener net.Listener
 	accepts  sync.WaitGroup
-	waiting  atomic.Int32 // connections that are not decided about yet
+
+	mu      sync.Mutex                // locked before the node
+	waiting map[machine.Key][]request // what is not decided about yet, by peer, the oldest first
+	waits   int                       // how many there are
+}
+
+// A request is a connection that a peer has made.
+type request struct {
+	machine.Request
+	c net.Conn
 }
 
 // Name returns "tcp".
@@ -69,7 +78,7 @@ func (t *TCP) carrier() machine.Carrier {
 }
 
 func (t *TCP) open(ctx context.Context, n *Node, index int) error {
-	t.node, t.index, t.listener = n, index, t.Listener
+	t.node, t.index, t.listener, t.waiting = n, index, t.Listener, map[machine.Key][]request{}
 	t.buffers = newBuffers()
 	if t.shared != nil {
 		t.listener, t.shared = t.shared, nil
@@ -120,39 +129,81 @@ func (t *TCP) accept() {
 func (t *TCP) accepted(c net.Conn) {
 	peer, path, err := t.peer(c.RemoteAddr())
 	if err == nil {
-		err = t.admit(c, machine.Request{Key: machine.Key{Peer: peer, Carrier: t.index}, Path: path})
+		err = t.admit(request{machine.Request{Key: machine.Key{Peer: peer, Carrier: t.index}, Path: path}, c})
 	}
 	if err != nil {
 		t.refuse(c, err)
 	}
 }
 
-// mostWaiting is how many connections may wait until it can be decided about them.
-const mostWaiting = 1024
+// How many connections may wait until it can be decided about them, of a peer and in all.
+const mostOfPeer, mostWaiting = 4 * machine.MaxPaths, 1024
 
-// admit serves a connection, if the node takes it. If one has to end first, it waits for that.
-func (t *TCP) admit(c net.Conn, r machine.Request) error {
-	a, err := t.node.accepted(r)
-	switch {
-	case err == nil:
-		a.made()
-		t.node.workers.Go(func() { t.node.serve(t.recorded(newTCPLink(c), c, false), a.path, a.id) })
-	case a.later != nil && t.waiting.Add(1) > mostWaiting:
-		t.waiting.Add(-1)
-	case a.later != nil:
-		t.node.workers.Go(func() {
-			select {
-			case <-a.later:
-			case <-t.node.ctx.Done():
-			}
-			t.waiting.Add(-1)
-			if err := t.admit(c, r); err != nil {
-				t.refuse(c, err)
-			}
-		})
-		return nil
+// admit serves a connection, if the node takes it. It waits its turn if one has to end first: the peer takes
+// for delivered what it has sent on that, and on those that wait before it.
+func (t *TCP) admit(r request) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	queue, wait := t.waiting[r.Key]
+	var later chan struct{}
+	if !wait {
+		var err error
+		if later, err = t.decide(r); later == nil {
+			return err
+		}
 	}
-	return err
+	if len(queue) == mostOfPeer || t.waits == mostWaiting {
+		return errTooManyWait
+	}
+	t.waiting[r.Key] = append(queue, r)
+	t.waits++
+	if !wait {
+		t.node.workers.Go(func() { t.attend(r.Key, later) })
+	}
+	return nil
+}
+
+var errTooManyWait = errors.New("rds: tcp: too many connections wait for others to end")
+
+// decide has the node decide about a connection, and serves it if the node takes it. If it is too early, the
+// result is closed when it is worth asking again.
+func (t *TCP) decide(r request) (later chan struct{}, err error) {
+	a, err := t.node.accepted(r.Request)
+	if err == nil {
+		a.made()
+		t.node.workers.Go(func() { t.node.serve(t.recorded(newTCPLink(r.c), r.c, false), a.path, a.id) })
+	}
+	return a.later, err
+}
+
+// attend decides about the waiting connections of a peer, one after the other, until none is left.
+func (t *TCP) attend(peer machine.Key, later chan struct{}) {
+	for later != nil {
+		select {
+		case <-later:
+		case <-t.node.ctx.Done():
+		}
+		later = t.next(peer)
+	}
+}
+
+// next decides about those that need not wait any longer. The result is closed when it is worth going on; nil if none is left.
+func (t *TCP) next(peer machine.Key) chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for queue := t.waiting[peer]; len(queue) > 0; queue = t.waiting[peer] {
+		later, err := t.decide(queue[0])
+		if later != nil && t.node.ctx.Err() == nil {
+			return later
+		}
+		if err != nil {
+			t.refuse(queue[0].c, err)
+		}
+		t.waiting[peer] = queue[1:]
+		t.waits--
+	}
+	delete(t.waiting, peer)
+	return nil
 }
 
 // refuse ends a connection that is not admitted.

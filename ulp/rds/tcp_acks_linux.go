@@ -10,6 +10,21 @@ import (
 // unacknowledged returns how many written bytes the peer's TCP has not acknowledged: none, if
 // the connection is not one of the kernel's.
 func unacknowledged(c net.Conn) (uint64, error) {
+	n, err := ask(c, unix.SIOCOUTQ)
+	return uint64(n), err
+}
+
+// unread returns how many bytes have come that are not read: none, if the connection is not one of
+// the kernel's, or has ended.
+func unread(c net.Conn) int {
+	n, err := ask(c, unix.SIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func ask(c net.Conn, what uint) (n int, err error) {
 	s, ok := c.(syscall.Conn)
 	if !ok {
 		return 0, nil
@@ -18,9 +33,8 @@ func unacknowledged(c net.Conn) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := 0
-	if e := raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); e != nil {
+	if e := raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), what) }); e != nil {
 		return 0, e
 	}
-	return uint64(n), err
+	return n, err
 }

@@ -30,6 +30,7 @@ type tcpLink struct {
 	dirty    atomic.Bool
 	full     atomic.Bool   // the socket is; the writer goes on
 	draining atomic.Bool   // the link ends when there is nothing more to read
+	behind   atomic.Bool   // the reader is to tell when it has read what is there
 	over     chan struct{} // closed when the link ends
 	lost     chan struct{} // closed when it cannot be written to
 	end      sync.Once
@@ -73,6 +74,11 @@ func (l *tcpLink) drain() {
 	if l.acks.conn.SetReadDeadline(time.Unix(1, 0)) != nil {
 		l.abort()
 	}
+}
+
+func (l *tcpLink) catchUp() {
+	l.behind.Store(true)
+	_ = l.acks.conn.SetReadDeadline(time.Unix(1, 0)) // the reader may be waiting; if this fails, the link has ended
 }
 
 func (l *tcpLink) resume() {
@@ -216,6 +222,9 @@ type reader struct {
 	body    []byte // of the message that is being received, what has not come
 	n       int    // bytes of it
 	long    bool   // the last message was
+
+	counts bool // it tells when it has read so many bytes
+	left   int
 }
 
 const (
@@ -253,13 +262,21 @@ func (r *reader) run(l *tcpLink) error {
 	unget := func() { r.giveUp(pool) }
 	defer unget()
 	for {
+		r.caughtUp(l)
 		n, err := l.s.ReadInto(get, unget)
-		if l.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
 			unget()
+			if !l.draining.Load() {
+				if err = l.acks.conn.SetReadDeadline(time.Time{}); err != nil {
+					return err
+				}
+				continue
+			}
 			if n, err = l.s.TryRead(get()); n == 0 && err == nil {
 				err = errDrained
 			}
 		}
+		r.left -= n
 		switch {
 		case errors.Is(err, io.EOF):
 			return io.EOF
@@ -284,6 +301,24 @@ func (r *reader) run(l *tcpLink) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// caughtUp says so if all is read that was there when catchUp was called last.
+func (r *reader) caughtUp(l *tcpLink) {
+	for {
+		if l.behind.Swap(false) {
+			r.counts, r.left = true, unread(l.acks.conn)
+		}
+		if !r.counts || r.left > 0 {
+			return
+		}
+		l.n.mu.Lock()
+		if !l.behind.Load() {
+			r.counts = false
+			l.path.CaughtUp(l.n.now(), l.id)
+		}
+		l.n.unlock()
 	}
 }
 

@@ -94,6 +94,8 @@ type link interface {
 	finish()
 	// drain sends nothing more, and ends the link when what has come already is received; it does not wait.
 	drain()
+	// catchUp has Path.CaughtUp called when all is received that has come already; it does not wait.
+	catchUp()
 	// abort ends the link soon; it does not wait.
 	abort()
 }

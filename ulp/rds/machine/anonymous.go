@@ -16,7 +16,8 @@ import (
 //   - The node with the lower address, if it is this one, ends all connections when one is
 //     lost, and makes them again one after the other. Then the peer's paths are the same as before.
 //   - The other one can't know them. It reports as lost what is sent and not acknowledged: sent
-//     again, the peer might take it for a duplicate.
+//     again, the peer might take it for a duplicate. A new connection waits until what has come on the others is
+//     received: one of them is the same path's, and comes first.
 
 // anonymous reports whether the peer has several paths, and does not tell which one a
 // connection is for.
@@ -25,6 +26,42 @@ func (c *Conn) anonymous() bool { return c.agreed > 1 && c.generation == 0 && !c
 // regather is how long after the last connection was lost the first one is made again. Linux
 // must know that all are lost, or it takes the connection for another path.
 const regather = 100 * time.Millisecond
+
+// follow has a new link wait for those that are up. Some of them may be lost already on the peer's side: what has
+// come on those the peer takes for delivered, as its TCP was told so, and goes on behind it on the new one.
+func (p *Path) follow() {
+	c := p.conn
+	p.after = nil
+	if !c.anonymous() || c.lower() || !c.inOrder {
+		return
+	}
+	for _, q := range c.paths {
+		if q != p && q.state == Up {
+			p.after = append(p.after, q)
+			c.m.emit(Effect{Kind: CatchUp, Path: q, Link: q.link})
+		}
+	}
+}
+
+// CaughtUp says that all is received that had come over a link when CatchUp was last emitted for it.
+func (p *Path) CaughtUp(now Time, link Link) {
+	p.conn.m.at(now)
+	if link == p.link && p.state == Up {
+		p.passed()
+	}
+}
+
+// passed lets the links go on that have waited for this one.
+func (p *Path) passed() {
+	for _, q := range p.conn.paths {
+		if i := slices.Index(q.after, p); i >= 0 {
+			if q.after = slices.Delete(q.after, i, i+1); len(q.after) == 0 && q.paused {
+				q.paused = false
+				q.conn.m.emit(Effect{Kind: Resume, Path: q, Link: q.link})
+			}
+		}
+	}
+}
 
 // refusal is how long a peer may take to refuse a link. One that has taken it mostly sends its map of
 // congested ports, but not on each path if several links come up at once.

@@ -20,6 +20,7 @@ type anonymousPeer struct {
 	sent   map[int][]wire.Header // by path
 	dialed []int
 	seen   []Effect
+	slow   bool // what has come is not read at once
 }
 
 // newAnonymousPeer makes a node with a lower address than its peer's, or a higher one, and
@@ -80,6 +81,10 @@ func (a *anonymousPeer) do() {
 				i := e.Path.Index()
 				for s := (Segment{}); e.Path.Pull(a.now, a.links[i], &s); {
 					a.sent[i] = append(a.sent[i], s.Header)
+				}
+			case CatchUp:
+				if !a.slow {
+					e.Path.CaughtUp(a.now, e.Link)
 				}
 			default:
 			}
@@ -228,6 +233,36 @@ func TestDuplicatesOfAnAnonymousPeerAreFoundByPort(t *testing.T) {
 	a.wantReceived("new", "new too")
 }
 
+// After two connections have come back on each other's paths, a duplicate may be the first on one. What
+// follows it has a lower number than the path has seen: no rule is broken, and nothing is lost.
+func TestPongBehindADuplicateOfAnAnonymousPeer(t *testing.T) {
+	a := newAnonymousPeer(t, false)
+	a.all()
+	a.says(1, data(40, 5000, 0), "of the one")
+	a.says(2, data(140, 6000, 0), "of the other")
+	a.wantReceived("of the one", "of the other")
+	a.cut(1)
+	a.cut(2)
+	for _, want := range []int{1, 2} {
+		if i, err := a.connects(here); i != want || err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	a.says(2, data(40, 5000, wire.Retransmitted), "of the one")
+	for n, h := range []wire.Header{
+		{SourcePort: 0, DestPort: 4000},           // a pong
+		{SourcePort: 5001, DestPort: 0},           // a ping
+		{SourcePort: 0, DestPort: wire.ProbePort}, // the answer to a probe
+		data(0, 5000, 0),
+	} {
+		h.Sequence = 41 + uint64(n)
+		if v := a.says(2, h, ""); v != Take || a.m.Counters().Violations != 0 {
+			t.Errorf("%v: verdict %v, %d violations", &h, v, a.m.Counters().Violations)
+		}
+	}
+	a.wantReceived("")
+}
+
 // The node with the higher address can't know which path of the peer's a new connection is
 // for. What may have arrived is not sent again, and reported.
 func TestSentToAnAnonymousPeerOnALostConnection(t *testing.T) {
@@ -321,8 +356,19 @@ func TestANewConnectionWaitsForTheOldOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.all2()
-	if _, err := a.connects(here); !errors.Is(err, errNotEnded) {
-		t.Errorf("all paths are up: %v", err)
+	a.seen = nil
+	maps := len(a.sent[3])
+	if _, err := a.connects(here); !errors.Is(err, ErrPresent) || a.count(Hangup)+a.count(Drain)+a.count(Reconsider) != 0 {
+		t.Errorf("all paths are up: %v, %v", err, a.seen)
+	}
+	if len(a.sent[3]) != maps+1 || a.sent[3][maps].Kind() != wire.Map {
+		t.Errorf("sent, so that a lost connection shows: %v", a.sent[3][maps:])
+	}
+	if a.cut(3); a.count(Reconsider) != 1 {
+		t.Errorf("%d times it was worth asking again", a.count(Reconsider))
+	}
+	if i, err := a.connects(here); i != 3 || err != nil {
+		t.Errorf("path %d, %v", i, err)
 	}
 	one := newAnonymousPeer(t, false)
 	one.m.conns[Key{Peer: here}].agreed = 1
@@ -358,4 +404,116 @@ func TestAnAnonymousPeerThatLearnsOfARestart(t *testing.T) {
 		t.Errorf("once more: verdict %v, %d violations", v, a.m.Counters().Violations)
 	}
 	a.wantReceived()
+}
+
+// A connection that is not complete yet is not given up for a new one either.
+func TestANewConnectionWaitsForAnIncompleteOne(t *testing.T) {
+	a := newAnonymousPeer(t, false)
+	a.all()
+	a.cut(2)
+	p, link, err := a.m.Request(a.now, Request{Key: Key{Peer: here}, Path: -1})
+	if err != nil || p.Index() != 2 {
+		t.Fatal(p.Index(), err)
+	}
+	a.do()
+	a.seen = nil
+	if _, err := a.connects(here); !errors.Is(err, ErrPresent) || a.count(Hangup) != 0 {
+		t.Errorf("%v, %d hung up", err, a.count(Hangup))
+	}
+	p.Up(a.now, link, Params{})
+	if a.do(); a.count(Reconsider) != 1 {
+		t.Errorf("%d times it was worth asking again", a.count(Reconsider))
+	}
+}
+
+// A path of the peer's is lost and comes back on another path of this node, whose link is read
+// before what had come on the lost one is: what the peer takes for delivered is, and in order.
+func TestWhatHasComeOnALostConnectionIsFirst(t *testing.T) {
+	a := newAnonymousPeer(t, false)
+	a.all()
+	a.cut(1)
+	a.slow, a.seen = true, nil
+	if i, err := a.connects(here); i != 1 || err != nil { // of the path that was path 2 here
+		t.Fatal(i, err)
+	}
+	if a.count(CatchUp) != MaxPaths-1 {
+		t.Fatalf("%d links are to catch up", a.count(CatchUp))
+	}
+	again := wire.Retransmitted | wire.AckRequired
+	for _, h := range []wire.Header{data(11, 5000, again), {Flags: wire.CongestionBitmap}} {
+		n := 0
+		if h.Kind() == wire.Map {
+			n = wire.MapLen
+		}
+		if v := a.says(1, h, string(make([]byte, n))); v != Wait {
+			t.Errorf("%v: verdict %v", &h, v)
+		}
+	}
+	for i := range MaxPaths {
+		switch i {
+		case 1:
+		case 2: // its end is read as well
+			a.says(2, data(10, 5000, again), "ten")
+			a.cut(2)
+		default:
+			if a.count(Resume) != 0 {
+				t.Fatalf("before path %d has caught up, path 1 may go on", i)
+			}
+			a.paths[i].CaughtUp(a.now, a.links[i]-1) // not this one
+			a.paths[i].CaughtUp(a.now, a.links[i])
+			a.do()
+		}
+	}
+	if a.count(Resume) != 1 {
+		t.Fatalf("path 1 was resumed %d times", a.count(Resume))
+	}
+	a.says(1, data(11, 5000, again), "eleven")
+	a.wantReceived("ten", "eleven")
+}
+
+// A peer that has restarted connects once, while this node asks it to: that is path 0, and it is sent the
+// probe, by which it learns that there are other paths.
+func TestAnAnonymousPeerThatHasRestarted(t *testing.T) {
+	probes := func(a *anonymousPeer, path int) (n int) {
+		for _, h := range a.sent[path] {
+			if h.Kind() == wire.Probe {
+				n++
+			}
+		}
+		return n
+	}
+	lost := func(t *testing.T) *anonymousPeer {
+		a := newAnonymousPeer(t, false)
+		a.all()
+		a.send(here, "for path 0")
+		for i := MaxPaths - 1; i > 0; i-- {
+			a.cut(i)
+		}
+		a.sent, a.dialed = map[int][]wire.Header{}, nil
+		return a
+	}
+	t.Run("path 0 is free", func(t *testing.T) {
+		a := lost(t)
+		a.cut(0)
+		a.send(here, "again")
+		a.later()
+		if len(a.dialed) == 0 || a.paths[0].state != Connecting {
+			t.Fatalf("dialled %v, %v", a.dialed, a.paths[0].state)
+		}
+		if i, err := a.connects(here); i != 0 || err != nil || probes(a, 0) != 1 {
+			t.Errorf("path %d, %v, %d probes", i, err, probes(a, 0))
+		}
+	})
+	t.Run("path 0 ends later", func(t *testing.T) {
+		a := lost(t)
+		if i, err := a.connects(here); i != 1 || err != nil || probes(a, 1) != 0 {
+			t.Fatalf("path %d, %v, %d probes", i, err, probes(a, 1))
+		}
+		a.cut(0)
+		a.send(here, "again")
+		a.later()
+		if len(a.dialed) == 0 || probes(a, 1) == 0 {
+			t.Errorf("dialled %v, %d probes", a.dialed, probes(a, 1))
+		}
+	})
 }

@@ -16,7 +16,7 @@ type Verdict uint8
 // The verdicts.
 const (
 	Take Verdict = iota // fill the buffer that came with it
-	Wait                // there is no memory: offer it again after a Resume effect
+	Wait                // there is no memory, or something else comes first: offer it again after a Resume effect
 	Dead                // the link is gone
 )
 
@@ -41,7 +41,7 @@ func (p *Path) Begin(now Time, link Link, h *wire.Header, n int) ([]byte, Verdic
 		return nil, Dead
 	}
 	early := p.index > 0 && h.Kind().Sequenced() && !p.conn.inOrder && p.conn.generation == 0
-	if early || h.Kind().Sequenced() && !p.conn.room(int(h.Len)) {
+	if len(p.after) > 0 || early || h.Kind().Sequenced() && !p.conn.room(int(h.Len)) {
 		if !p.paused {
 			p.paused = true
 			m.paused = append(m.paused, p)
@@ -109,7 +109,7 @@ func (m *Machine) resume() {
 	for _, p := range m.paused {
 		switch {
 		case !p.paused || p.state != Up:
-		case p.conn.room(0):
+		case len(p.after) == 0 && p.conn.room(0):
 			p.paused = false
 			m.emit(Effect{Kind: Resume, Path: p, Link: p.link})
 		default:
@@ -233,27 +233,26 @@ func (p *Path) inTurn(h *wire.Header) bool {
 		p.violated(RuleSequence, nil, "%d comes after %d", h.Sequence, p.last)
 		return false
 	}
-	if p.conn.anonymous() && h.Kind() == wire.Data {
-		if ports := &p.conn.ports; again && h.Sequence <= ports.last(h.SourcePort) {
-			p.last = h.Sequence
-			p.conn.m.counters.Duplicates++
-			return false
+	seen := h.Sequence < p.expected
+	if c := p.conn; c.anonymous() { // what the path has seen may be of another one of the peer's
+		data := h.Kind() == wire.Data
+		seen = data && again && h.Sequence <= c.ports.last(h.SourcePort)
+		if data && !seen {
+			c.ports.note(h.SourcePort, h.Sequence)
 		}
-		p.conn.ports.note(h.SourcePort, h.Sequence)
-	} else if h.Sequence < p.expected {
-		if again {
-			p.last = h.Sequence
-			p.conn.m.counters.Duplicates++
-			if h.Flags&wire.AckRequired != 0 && p.conn.acks() {
-				p.ackDue = true
-				p.transmit()
-			}
-			return false
+	}
+	switch {
+	case seen && again:
+		p.last = h.Sequence
+		p.conn.m.counters.Duplicates++
+		if h.Flags&wire.AckRequired != 0 && p.conn.acks() {
+			p.ackDue = true
+			p.transmit()
 		}
-		if p.last != 0 {
-			p.violated(RuleSequence, nil, "%d was received on an earlier connection, and does not say that it is sent again", h.Sequence)
-			return false
-		}
+		return false
+	case seen && p.last != 0:
+		p.violated(RuleSequence, nil, "%d was received on an earlier connection, and does not say that it is sent again", h.Sequence)
+		return false
 	}
 	p.last = h.Sequence
 	p.expected = h.Sequence + 1

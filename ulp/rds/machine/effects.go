@@ -22,21 +22,22 @@ type EffectKind uint8
 
 // The effects.
 const (
-	Dial     EffectKind = iota // open a connection for Path, and call Path.Up or Path.Failed
-	Hangup                     // close the connection Link of Path; call Path.Down when it is
-	Finish                     // send nothing more over the connection Link of Path, receive what comes until it ends, and call Path.Down
-	Agreed                     // it is known how many paths the connection of Path has, or Path is down
-	Drain                      // the same, without what has not come yet: the peer has made a new connection
-	Transmit                   // Path has something to send: call Path.Pull until it has no more
-	Resume                     // Path may be read from again
-	Readable                   // Socket has a message to receive
-	Writable                   // Socket may be sent from, where it could not
-	Report                     // tell of Event
-	Settled                    // Op has ended
-	Used                       // a message for Socket tells that the sender has used RKey; Readable comes later
+	Dial       EffectKind = iota // open a connection for Path, and call Path.Up or Path.Failed
+	Hangup                       // close the connection Link of Path; call Path.Down when it is
+	Finish                       // send nothing more over the connection Link of Path, receive what comes until it ends, and call Path.Down
+	Drain                        // the same, without what has not come yet: the peer has made a new connection
+	CatchUp                      // receive what has come over the connection Link of Path, and call Path.CaughtUp when all of it is
+	Reconsider                   // ask again about the peer's requests that were answered with ErrPresent, in their order
+	Transmit                     // Path has something to send: call Path.Pull until it has no more
+	Resume                       // Path may be read from again
+	Readable                     // Socket has a message to receive
+	Writable                     // Socket may be sent from, where it could not
+	Report                       // tell of Event
+	Settled                      // Op has ended
+	Used                         // a message for Socket tells that the sender has used RKey; Readable comes later
 )
 
-var effectNames = [...]string{"dial", "hang up", "finish", "agreed", "drain", "transmit", "resume", "readable", "writable", "report", "settled", "used"}
+var effectNames = [...]string{"dial", "hang up", "finish", "drain", "catch up", "reconsider", "transmit", "resume", "readable", "writable", "report", "settled", "used"}
 
 func (k EffectKind) String() string {
 	if int(k) < len(effectNames) {

@@ -93,9 +93,8 @@ var (
 	ErrBusy   = errors.New("rds: both sides connect at once: this one goes on with its own request")
 	errSilent = errors.New("rds: the peer has connected and said nothing")
 	// ErrPresent says that there is a connection already. It has to end first, or to tell how many paths there are.
-	ErrPresent  = errors.New("rds: there is a connection already")
-	errNotEnded = errors.New("rds: the connection that there is has not ended yet")
-	errKnock    = errors.New("rds: the node with the lower address is the one that dials")
+	ErrPresent = errors.New("rds: there is a connection already")
+	errKnock   = errors.New("rds: the node with the lower address is the one that dials")
 	// ErrReplaced says that the peer has made a new connection: it knows nothing of the old one any more.
 	ErrReplaced = errors.New("rds: the peer has made a new connection")
 	errRegather = errors.New("rds: another connection to the peer is lost, which does not tell which one a new connection is for")

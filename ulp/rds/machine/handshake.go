@@ -206,7 +206,7 @@ func (c *Conn) agree(x *wire.Extensions) {
 	}
 	if c.agreed == 0 {
 		c.used = n
-		c.m.emit(Effect{Kind: Agreed, Path: c.paths[0]})
+		c.m.emit(Effect{Kind: Reconsider, Path: c.paths[0]})
 	}
 	c.agreed = max(c.agreed, n)
 	for c.waiting.len() > 0 {

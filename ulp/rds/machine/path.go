@@ -36,7 +36,8 @@ type Path struct {
 	renumbered bool   // the peer has begun its numbers anew
 	heard      bool   // a segment has come on this link
 	in         incoming
-	paused     bool // there is no memory for what comes next
+	paused     bool    // what comes next has to wait
+	after      []*Path // whose links come first: see follow
 
 	// Flow control.
 	credits bool // it is in use
@@ -158,6 +159,7 @@ func (p *Path) Up(now Time, link Link, params Params) {
 	p.mapDue, p.probeDue, p.ackDue = true, p.index == 0 && !p.conn.carrier.Introduces, false
 	p.believed, p.confirm = false, false
 	p.bury(link - 1)
+	p.follow()
 	p.greetDue = p.index > 0 && p.conn.generation != 0
 	p.unasked, p.unaskedBytes = m.cfg.AckEvery, 0
 	p.credits = params.Credit > 0 && params.Granted > 0
@@ -178,6 +180,7 @@ func (p *Path) Up(now Time, link Link, params Params) {
 		p.why = waitForRefusal
 		m.set(p, m.now+refusal)
 	}
+	p.reconsider()
 	p.transmit()
 	if next := p.index + 1; next < len(p.conn.paths) {
 		p.conn.paths[next].want()
@@ -210,10 +213,10 @@ func (p *Path) lost(why error) {
 	reached := p.state == Up && p.taken
 	p.state = Down
 	p.sought, p.hasty, p.hastened, p.unbelieved = false, 0, nil, false // what is sent again asks itself
-	if c.agreed == 0 {
-		m.emit(Effect{Kind: Agreed, Path: p})
-	}
+	p.reconsider()
 	p.abandon()
+	p.after = nil
+	p.passed()
 	if c.anonymous() && !c.lower() {
 		p.disown()
 	}
@@ -225,6 +228,13 @@ func (p *Path) lost(why error) {
 		return
 	}
 	p.retry(why)
+}
+
+// reconsider says that it may be possible now to decide about a request that the peer has made meanwhile.
+func (p *Path) reconsider() {
+	if p.conn.carrier.OrderedDial && !p.conn.acks() {
+		p.conn.m.emit(Effect{Kind: Reconsider, Path: p})
+	}
 }
 
 // disown reports as lost what was sent and not acknowledged.

@@ -10,9 +10,22 @@ func (p *Path) dial() {
 	m := p.conn.m
 	p.link++
 	p.state = Connecting
-	p.knock = p.conn.carrier.OrderedDial && !p.conn.lower()
+	if p.knock = p.conn.carrier.OrderedDial && !p.conn.lower(); p.knock {
+		p.conn.probe()
+	}
 	m.set(p, never)
 	m.emit(Effect{Kind: Dial, Path: p, Link: p.link})
+}
+
+// probe sends the probe on the links that there are, as path 0 has none, to an anonymous peer: it may
+// have restarted. Then it does not know that there are several paths, and makes no other link.
+func (c *Conn) probe() {
+	for _, q := range c.paths {
+		if q.state == Up && c.anonymous() {
+			q.probeDue = true
+			q.transmit()
+		}
+	}
 }
 
 // mayDial reports whether this node is the one that makes links for the path. With
@@ -139,9 +152,8 @@ type Request struct {
 
 // Request decides about a peer that connects. If it may, the result is the path and the
 // link that the connection is: call Path.Up, or Path.Down if it is not completed. Else
-// the connection is to be rejected; the error says why. With ErrPresent, there is a link already that the
-// path names. The owner asks again when that is down, if there is a Drain effect for it, or else after
-// an Agreed effect.
+// the connection is to be rejected; the error says why. With ErrPresent, there is a link already that has to
+// end first, or to tell something: the owner asks again after a Reconsider effect for a path of the peer's.
 func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 	m.at(now)
 	if err := m.checkPeer(r.Key.Peer); err != nil || r.Key.Peer == m.cfg.Addr {
@@ -161,9 +173,10 @@ func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 	}
 	p := c.paths[c.which(r.Path)]
 	switch {
-	case p.state == Up && !p.knock && c.carrier.OrderedDial && !c.acks():
+	case p.state != Down && !p.knock && c.carrier.OrderedDial && !c.acks():
 		// What has come on the link and was not read would be lost: TCP has acknowledged it.
-		return p, 0, c.present(p, r)
+		c.present(p)
+		return p, 0, ErrPresent
 	case p.state == Up:
 		// The peer knows nothing of the link any more.
 		p.hangUp(ErrReplaced)
@@ -178,13 +191,11 @@ func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 	return p, p.link, nil
 }
 
-// present decides about a request for a path whose link is up. An anonymous peer
-// may mean any of its paths. The one that it has lost shows when something is sent to it. The
-// peer tries again meanwhile.
-func (c *Conn) present(p *Path, r Request) error {
+// present sees to the end of a link that may be the one that a request of the peer replaces. An anonymous peer
+// may mean any of its paths. The one that it has lost shows when something is sent to it.
+func (c *Conn) present(p *Path) {
 	switch {
-	case c.agreed == 0:
-		return ErrPresent // it may be for another path
+	case c.agreed == 0 || p.state != Up: // it may be for another path
 	case c.anonymous():
 		for _, q := range c.paths {
 			if q.state == Up {
@@ -195,13 +206,11 @@ func (c *Conn) present(p *Path, r Request) error {
 	case !p.ending:
 		p.ending = true
 		c.m.emit(Effect{Kind: Drain, Path: p, Link: p.link})
-		return ErrPresent
 	}
-	return c.m.refused(r, errNotEnded)
 }
 
 // which returns the index of the path that a request is for. Linux does not tell, and
-// takes the first that is down itself.
+// takes the first that is down itself. A link that only knocks has had its effect with the request.
 func (c *Conn) which(index int) int {
 	n := max(c.agreed, 1)
 	if index >= 0 && index < n && c.generation != 0 {
@@ -209,7 +218,7 @@ func (c *Conn) which(index int) int {
 		return index
 	}
 	for i := range n {
-		if c.path(i).state == Down {
+		if p := c.path(i); p.state == Down || p.state == Connecting && p.knock {
 			return i
 		}
 	}

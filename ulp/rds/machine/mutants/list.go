@@ -3,11 +3,11 @@ package main
 // mutants are the faults that the tests must find, in the order of the protocol.
 var mutants = []mutant{
 	// Sequence numbers and acknowledgements.
-	{"takes-duplicates", "It delivers a message again that was sent again.", "arrive.go", "		if again {\n			p.last = h.Sequence\n", "		if again && p.last != 0 {\n			p.last = h.Sequence\n"},
-	{"drops-what-is-new", "It counts a new message that says it was sent again as a duplicate.", "arrive.go", "	} else if h.Sequence < p.expected {\n		if again {", "	} else if h.Sequence <= p.expected {\n		if again {"},
-	{"keeps-quiet-about-duplicates", "It does not acknowledge a duplicate.", "arrive.go", "			if h.Flags&wire.AckRequired != 0 && p.conn.acks() {\n				p.ackDue = true\n				p.transmit()\n			}\n			return false\n", "			return false\n"},
+	{"takes-duplicates", "It delivers a message again that was sent again.", "arrive.go", "	case seen && again:\n", "	case seen && again && p.last != 0:\n"},
+	{"drops-what-is-new", "It counts a new message that says it was sent again as a duplicate.", "arrive.go", "	seen := h.Sequence < p.expected\n", "	seen := h.Sequence <= p.expected && (again || h.Sequence < p.expected)\n"},
+	{"keeps-quiet-about-duplicates", "It does not acknowledge a duplicate.", "arrive.go", "		if h.Flags&wire.AckRequired != 0 && p.conn.acks() {\n			p.ackDue = true\n			p.transmit()\n		}\n		return false\n", "		return false\n"},
 	{"takes-low-numbers", "It takes a number again within a connection.", "arrive.go", "	if h.Sequence <= p.last {\n", "	if false {\n"},
-	{"takes-old-numbers-late", "It takes an old number that does not say it is sent again, in mid-connection.", "arrive.go", "		if p.last != 0 {\n			p.violated(RuleSequence, nil, \"%d was", "		if false {\n			p.violated(RuleSequence, nil, \"%d was"},
+	{"takes-old-numbers-late", "It takes an old number that does not say it is sent again, in mid-connection.", "arrive.go", "	case seen && p.last != 0:\n", "	case false:\n"},
 	{"never-acknowledges", "It does not answer ACK_REQUIRED.", "arrive.go", "		if h.Flags&wire.AckRequired != 0 && p.conn.acks() {\n			p.ackDue = true\n			p.transmit()\n		}\n	}\n	if p.dispatch", "	}\n	if p.dispatch"},
 	{"acknowledges-too-much", "It acknowledges the next message, which has not come.", "pull.go", "		h.Ack = p.expected - 1\n", "		h.Ack = p.expected\n"},
 	{"acknowledges-before-delivery", "It acknowledges a message when its first fragment has come.", "arrive.go", "	p.in = incoming{active: true, h: *h, buf: m.cfg.Alloc(int(h.Len))}\n", "	p.in = incoming{active: true, h: *h, buf: m.cfg.Alloc(int(h.Len))}\n	if h.Kind() == wire.Data && int(h.Len) > n && h.Sequence >= p.expected {\n		p.expected = h.Sequence + 1\n		p.ackDue = true\n		p.transmit()\n	}\n"},
@@ -59,6 +59,15 @@ var mutants = []mutant{
 	{"switches-paths-at-once", "When the peer names its paths late, messages go over others than those before them.", "send.go", "	if c.used < c.agreed && c.settled() {\n", "	if c.used < c.agreed {\n"},
 	{"gives-up-slow-peers", "It takes a peer whose link is slow for one without a generation.", "reconnect.go", "		if !p.greeted || p.told {\n", "		if false {\n"},
 
+	// Peers that do not tell which path a connection is for.
+	{"judges-by-its-own-paths", "It judges a number by its own path, where the peer may be on another one.", "arrive.go", "		seen = data && again && h.Sequence <= c.ports.last(h.SourcePort)\n", "		seen = data && again && h.Sequence <= c.ports.last(h.SourcePort) || !data && seen\n"},
+	{"waits-for-lost-links", "A new link waits for one that is lost.", "path.go", "	p.after = nil\n	p.passed()\n", "	p.after = nil\n"},
+	{"lets-new-links-overtake", "It reads a new link before what has come on the others.", "anonymous.go", "	if !c.anonymous() || c.lower() || !c.inOrder {\n", "	if c.inOrder || !c.inOrder {\n"},
+	{"keeps-path-0-for-its-knock", "What a peer dials that was asked to is not path 0.", "reconnect.go", "p.state == Down || p.state == Connecting && p.knock {\n", "p.state == Down {\n"},
+	{"knocks-without-a-probe", "A peer that has restarted is not told that there are other paths.", "reconnect.go", "			q.probeDue = true\n			q.transmit()\n", ""},
+	{"never-reconsiders", "It does not say when a request can be decided about.", "path.go", "		p.conn.m.emit(Effect{Kind: Reconsider, Path: p})\n", ""},
+	{"makes-new-links-for-live-ones", "It ends a link for a new one before what came on it is read.", "reconnect.go", "	case p.state != Down && !p.knock && c.carrier.OrderedDial && !c.acks():\n", "	case p.state != Down && !p.knock && c.carrier.OrderedDial && !c.acks() && !c.anonymous():\n"},
+
 	// Congestion.
 	{"never-congested", "It does not say that a port is congested.", "socket.go", "	if !s.congested && s.queued >= s.receiveBuffer {\n", "	if false {\n"},
 	{"congested-too-late", "A port is congested above its receive buffer, not at it.", "socket.go", "s.queued >= s.receiveBuffer {\n", "s.queued > s.receiveBuffer {\n"},
@@ -87,7 +96,7 @@ var mutants = []mutant{
 	{"overtakes-reads", "Messages pass by one of the same pair of sockets that waits for an answer.", "operation.go", "	case line == nil && !msg.awaits():\n", "	case !msg.awaits():\n"},
 
 	// Memory, sockets and waiting.
-	{"holds-without-bound", "It holds four times as much of a peer's messages as it may.", "arrive.go", "	if early || h.Kind().Sequenced() && !p.conn.room(int(h.Len)) {\n", "	if early || h.Kind().Sequenced() && p.conn.held > 4*m.cfg.PeerMemory {\n"},
+	{"holds-without-bound", "It holds four times as much of a peer's messages as it may.", "arrive.go", "	if len(p.after) > 0 || early || h.Kind().Sequenced() && !p.conn.room(int(h.Len)) {\n", "	if len(p.after) > 0 || early || h.Kind().Sequenced() && p.conn.held > 4*m.cfg.PeerMemory {\n"},
 	{"leaks-memory", "It does not give back the memory of messages that were read.", "socket.go", "	msg.conn.reserve(-cost(len(msg.Data)))\n", ""},
 	{"never-resumes", "A peer that waited for memory is not told when there is some.", "arrive.go", "			m.emit(Effect{Kind: Resume, Path: p, Link: p.link})\n", ""},
 	{"loops-without-bound", "It holds whatever a node sends to itself.", "send.go", "	if !m.own.room(len(data)) {\n", "	if false {\n"},
