@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 
@@ -36,11 +38,27 @@ func openRDS(t *testing.T, cfg rds.Config) *rdsNode {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			n.describe()
+		}
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return n
+}
+
+// describe logs what a node is about when its test fails.
+func (n *rdsNode) describe() {
+	i := n.Info(10)
+	i.Sockets = slices.DeleteFunc(i.Sockets, func(s rds.SocketInfo) bool { return s.Unsent+s.Unread == 0 })
+	state, err := json.Marshal(i)
+	n.t.Logf("%s %v", state, err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.of(rds.PeerViolation) {
+		n.t.Log(e.Err)
+	}
 }
 
 func (n *rdsNode) event(e rds.Event) {
