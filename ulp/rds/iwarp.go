@@ -36,7 +36,7 @@ type IWARP struct {
 	PeerAddress func(peer netip.Addr) string
 	// Dial, if it is not nil, is used in place of a connection from the node's address to PeerAddress.
 	Dial func(ctx context.Context, peer netip.Addr) (net.Conn, error)
-	// Receives is how many receives a connection may have (128; with flow control, at least 4): how many fragments the peer may send
+	// Receives is how many receives a connection may have (256; with flow control, at least 4): how many fragments the peer may send
 	// at once, if it uses flow control. It begins with 16, and has more while the peer sends much.
 	Receives int
 	// ReceiveMemory is how many bytes all connections together may have for more than 16
@@ -74,7 +74,7 @@ const minReceives = 4
 
 func (t *IWARP) receives() int {
 	if t.Receives <= 0 {
-		return 128
+		return 256
 	}
 	return t.Receives
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	// sendSlots is how many fragments may be in the send queue of a connection.
-	sendSlots = 128
+	sendSlots = 256
 	// atOnce is how many are posted at once.
 	atOnce = 32
 	// signalEvery is how many Sends share a completion.

@@ -19,7 +19,8 @@ type receives struct {
 	chunks  []chunk
 	posted  int
 	copies  []fragment
-	left    int // bytes of a message that have not come
+	left    int          // bytes of a message that have not come
+	now     machine.Time // of the fragments that were taken together
 	again   []rnic.RecvWR
 	charged int // bytes, to the transport
 }
@@ -119,6 +120,7 @@ func (r *receives) take(wcs []rnic.WC) error {
 	completed := 0
 	l.n.mu.Lock()
 	defer l.n.unlock()
+	r.now = l.n.now()
 	for i := range wcs {
 		if wcs[i].ID&recvID == 0 || wcs[i].Status != rnic.StatusSuccess {
 			continue
@@ -160,12 +162,12 @@ func (r *receives) fragment(b []byte) error {
 	l := r.l
 	h, err := wire.ParseHeader(b)
 	if err != nil {
-		l.path.Malformed(l.n.now(), l.id, err)
+		l.path.Malformed(r.now, l.id, err)
 		return err
 	}
 	data := b[wire.HeaderLen:]
 	for {
-		buf, verdict := l.path.Begin(l.n.now(), l.id, &h, len(data))
+		buf, verdict := l.path.Begin(r.now, l.id, &h, len(data))
 		switch verdict {
 		case machine.Dead:
 			return errLinkGone
@@ -200,7 +202,7 @@ func (r *receives) place(h *wire.Header, buf, data []byte) {
 		r.copies = append(r.copies, fragment{buf, data})
 		r.copy()
 	}
-	l.path.Fill(l.n.now(), l.id, len(data))
+	l.path.Fill(r.now, l.id, len(data))
 }
 
 // wait waits until there may be memory again. The node is locked.
@@ -216,6 +218,7 @@ func (r *receives) wait() error {
 	case <-l.ctx.Done():
 	}
 	l.n.mu.Lock()
+	r.now = l.n.now()
 	if l.ctx.Err() != nil {
 		return errLinkGone
 	}

@@ -203,7 +203,7 @@ func TestRestartInMidTraffic(t *testing.T) {
 
 func restartInMidTraffic(t *testing.T, addr netip.Addr, open func(netip.Addr, func(Event)) *Node) {
 	ctx := within(t)
-	const lives, messages = 4, 300
+	const lives, messages = 4, 1000 // many more than may be on their way when a life ends
 	var mu sync.Mutex
 	lost := map[uint64]bool{}
 	restarts := 0
@@ -256,7 +256,7 @@ func restartInMidTraffic(t *testing.T, addr netip.Addr, open func(netip.Addr, fu
 			got[k] = true
 		}
 		if life < lives-1 {
-			for range messages / 2 {
+			for range messages / 4 {
 				msg, err := to.Receive(ctx)
 				if err != nil {
 					t.Fatal(err)
