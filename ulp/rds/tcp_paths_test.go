@@ -56,6 +56,31 @@ func TestConnectionsOfLinuxAreReadInTheirOrder(t *testing.T) {
 	}
 }
 
+// A peer may have so many connections that wait for others to end. They are served in their order.
+func TestConnectionsThatWaitForOthers(t *testing.T) {
+	s := newScene(t, "tcp", func(c *Config) { c.Transports = []Transport{&TCP{Port: 26385}} })
+	peers := s.eightPaths()
+	var waiting []*hostilePeer
+	for range mostOfPeer {
+		waiting = append(waiting, s.dial())
+	}
+	if p, err := s.tryDial(nil); err == nil { // else it is reset already
+		p.wantReset()
+	}
+	s.wantOnly()
+	for i, text := range []string{"first", "second"} {
+		p := waiting[i]
+		p.next = uint64(100 + i)
+		p.message(text)
+		p.delivered()
+	}
+	for i, text := range []string{"first", "second"} {
+		peers[i].resets()
+		s.wantOnly(text)
+	}
+	s.echoes()
+}
+
 // eightPaths connects a peer that does as Linux.
 func (s *scene) eightPaths() (peers []*hostilePeer) {
 	x := wire.Extensions{Has: 1 << wire.ExtNPaths, Paths: 8}
