@@ -36,12 +36,13 @@ func TestRDSOverIWARPWithLinux(t *testing.T) {
 		t.Run("types of service", s.typesOfService)
 		t.Run("scarce credits", s.scarceCredits)
 		t.Run("duel", s.duel)
+		t.Run("duel that Linux wins", iwarpSides[2].duel)
 		wantHealthy(t)
 	})
 }
 
-// Over RDMA it is not the addresses that decide who dials.
-var iwarpSides = []sides{{"IPv4", lowerIPv4, guestIPv4}, {"IPv6", lowerIPv6, guestIPv6}}
+// Over RDMA it is not the addresses that decide who dials, unless both do at once.
+var iwarpSides = []sides{{"IPv4", lowerIPv4, guestIPv4}, {"IPv6", lowerIPv6, guestIPv6}, {"higher", upperIPv4, guestIPv4}}
 
 // overIWARP opens a node of RDS over iWARP.
 func (s sides) overIWARP(t *testing.T, change func(*rds.IWARP)) *rdsNode {
