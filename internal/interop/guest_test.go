@@ -177,8 +177,14 @@ func (g *guest) run(t *testing.T, command string) string {
 	t.Helper()
 	out, err := g.try(t, command)
 	if err != nil {
-		t.Fatalf("guest: %s: %v\n%s", command, err, out)
+		t.Fatalf("guest: %s: %v\n%s%s", command, err, out, g.complaints())
 	}
+	return out
+}
+
+// complaints returns what the guest's kernel says of its own faults.
+func (g *guest) complaints() string {
+	out, _ := g.tryFor(30*time.Second, "dmesg | grep -A20 -E 'WARNING:|BUG:|BUG at|Oops|general protection'") // it may have ended
 	return out
 }
 

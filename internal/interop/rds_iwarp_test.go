@@ -322,7 +322,8 @@ func (s sides) scarceCredits(t *testing.T) {
 	}
 }
 
-// duel has both sides send their first message at once.
+// duel has both sides send their first message at once. Of two connections one is left, and siw must not
+// have lost its listener with the other.
 func (s sides) duel(t *testing.T) {
 	for range 3 {
 		reloadRDMA(t)
@@ -330,6 +331,7 @@ func (s sides) duel(t *testing.T) {
 			n := s.overIWARP(t, nil)
 			s.bothWays(t, n, 3, 3, []int{8, 5000})
 			s.wantQuiet(n)
+			theGuest.run(t, fmt.Sprintf("ss -tln | grep '%%eth1:%d '", rds.RDMAPort4))
 		})
 	}
 }

@@ -41,20 +41,11 @@ var errNoRoute = errors.New("there is no way to this host")
 // it may, and leaves nothing.
 func inSandbox(t *testing.T, transport func(s *sandbox) Transport, good func(s *sandbox) hostileConn, f func(s *sandbox)) {
 	t.Helper()
-	const share = 64 << 10
 	synctest.Test(t, func(t *testing.T) {
-		s := &sandbox{t: t, from: simHostile}
-		s.network.Options = func(int) simnet.Options { return simnet.Options{Host: s.from.AsSlice()} }
-		n, err := Open(t.Context(), Config{
-			Addr: simNode, Transports: []Transport{transport(s)}, PeerMemory: share, NodeMemory: 4 * share, ReconnectMin: time.Second,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.node, s.socket = n, bind(t, n, 4000)
+		s := newSandbox(t, transport)
 		f(s)
 		synctest.Wait()
-		s.check(share)
+		s.check()
 		s.from = simGood
 		c := good(s)
 		_ = c.write(segment(wire.Header{Sequence: 1, Len: 16, SourcePort: 77, DestPort: 4000}, []byte("of the good peer")))
@@ -69,20 +60,43 @@ func inSandbox(t *testing.T, transport func(s *sandbox) Transport, good func(s *
 			t.Errorf("the good peer's message is delivered %d times", found)
 		}
 		time.Sleep(30 * time.Second) // time-outs pass
-		s.check(share)
+		s.check()
 		c.close()
 		for _, c := range s.conns {
 			c.close()
 		}
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-		for _, dev := range s.devices {
-			if err := dev.Close(); err != nil {
-				t.Error(err)
-			}
-		}
+		s.close()
 	})
+}
+
+// sandboxShare is the memory that a peer may take of a sandbox's node.
+const sandboxShare = 64 << 10
+
+func newSandbox(t *testing.T, transport func(s *sandbox) Transport) *sandbox {
+	t.Helper()
+	s := &sandbox{t: t, from: simHostile}
+	s.network.Options = func(int) simnet.Options { return simnet.Options{Host: s.from.AsSlice()} }
+	var err error
+	s.node, err = Open(t.Context(), Config{
+		Addr: simNode, Transports: []Transport{transport(s)}, PeerMemory: sandboxShare, NodeMemory: 4 * sandboxShare, ReconnectMin: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.socket = bind(t, s.node, 4000)
+	return s
+}
+
+func (s *sandbox) close() {
+	s.t.Helper()
+	if err := s.node.Close(); err != nil {
+		s.t.Error(err)
+	}
+	for _, dev := range s.devices {
+		if err := dev.Close(); err != nil {
+			s.t.Error(err)
+		}
+	}
 }
 
 func (s *sandbox) device() *rnic.Device {
@@ -124,12 +138,12 @@ func (s *sandbox) verbs(private []byte) hostileConn {
 }
 
 // check checks that the node holds no more than it may.
-func (s *sandbox) check(share int) {
+func (s *sandbox) check() {
 	s.t.Helper()
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
-	if held := s.node.m.Held(); held > 2*share+wire.MaxMessage {
-		s.t.Errorf("%d bytes are held for a peer whose share is %d", held, share)
+	if held := s.node.m.Held(); held > 2*sandboxShare+wire.MaxMessage {
+		s.t.Errorf("%d bytes are held for a peer whose share is %d", held, sandboxShare)
 	}
 	if len(s.node.links) > 8 {
 		s.t.Errorf("there are %d connections", len(s.node.links))

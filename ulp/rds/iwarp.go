@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"urnic/mpa"
 	"urnic/rnic"
 	"urnic/ulp/rds/machine"
 	"urnic/ulp/rds/wire"
@@ -55,6 +54,7 @@ type IWARP struct {
 	buffers  *pool[*buffer]
 	charged  atomic.Int64 // of ReceiveMemory
 	posted   atomic.Int64 // bytes of the receives of all connections
+	unwanted atomic.Int64 // of mostUnwanted
 	pd       *rnic.PD
 	shared   net.Listener // of this transport and another one
 	listener *rnic.Listener
@@ -181,57 +181,6 @@ func (t *IWARP) conn(private []byte) rnic.ConnParam {
 	m := c.MPA
 	m.PeerToPeer = true
 	return rnic.ConnParam{PrivateData: private, MPA: &m}
-}
-
-func (t *IWARP) dial(ctx context.Context, d dialling) (link, error) {
-	private, err := t.private(d.peer, d.tos, 0) // what was received may be of an earlier life of the peer
-	if err != nil {
-		return nil, err
-	}
-	l, err := newIWARPLink(t)
-	if err != nil {
-		return nil, err
-	}
-	to := net.JoinHostPort(d.peer.String(), strconv.Itoa(port(d.peer)))
-	if t.PeerAddress != nil {
-		to = t.PeerAddress(d.peer)
-	}
-	open := func(ctx context.Context) (net.Conn, error) {
-		if t.Dial != nil {
-			return t.Dial(ctx, d.peer)
-		}
-		// Peers tell nodes by their addresses: the node's own is the source.
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: t.node.cfg.Addr.AsSlice()}}
-		return dialer.DialContext(ctx, "tcp", to)
-	}
-	if err := l.qp.ConnectVia(ctx, open, t.conn(private)); err != nil {
-		if _, ok := errors.AsType[*mpa.RejectedError](err); ok {
-			err = fmt.Errorf("%w: %w", machine.ErrRejected, err)
-		}
-		return nil, errors.Join(err, l.release())
-	}
-	v, err := t.reply(l, d)
-	if err != nil {
-		return nil, errors.Join(err, l.release())
-	}
-	l.told = t.params(&v)
-	return l, nil
-}
-
-// reply looks at what the peer has said when it accepted.
-func (t *IWARP) reply(l *iwarpLink, d dialling) (wire.Private, error) {
-	params, _ := l.qp.Params()
-	v, err := wire.ParsePrivate(params.PrivateData, d.peer.Is6())
-	if err == nil {
-		_, _, err = v.Agree()
-	}
-	if err == nil && (v.Source != d.peer || v.Dest != t.node.cfg.Addr) {
-		err = fmt.Errorf("it answers as %v, for %v", v.Source, v.Dest)
-	}
-	if err != nil {
-		return v, t.node.misconnected(d.peer, machine.RuleSetUp, err)
-	}
-	return v, nil
 }
 
 // accept takes requests until the listener is closed.
