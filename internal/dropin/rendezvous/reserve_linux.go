@@ -14,7 +14,10 @@ import (
 // A boundSocket is a socket that has a port and does not listen: TCP refuses
 // connections to it. It is an os.File, so that the Go runtime's poller has it: what
 // that has is closed in a child of fork.
-type boundSocket struct{ file *os.File }
+type boundSocket struct {
+	file  *os.File
+	claim *os.File // or nil
+}
 
 // reserveTCP takes a port at an address. With no host that is all addresses, IPv6 and
 // IPv4, or what the host has of them.
@@ -23,6 +26,22 @@ func reserveTCP(_ context.Context, address string) (Port, error) {
 	if err != nil {
 		return nil, err
 	}
+	var claim *os.File
+	if port != "0" { // which is another one for each
+		if claim, err = claimPort(address); err != nil {
+			return nil, err
+		}
+	}
+	p, err := reserve(address, host, port)
+	if err != nil {
+		closeClaim(claim)
+		return nil, err
+	}
+	p.claim = claim
+	return p, nil
+}
+
+func reserve(address, host, port string) (*boundSocket, error) {
 	if host != "" {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
@@ -37,7 +56,7 @@ func reserveTCP(_ context.Context, address string) (Port, error) {
 	return p, err
 }
 
-func bindSocket(name string, at netip.AddrPort, v6only bool) (Port, error) {
+func bindSocket(name string, at netip.AddrPort, v6only bool) (*boundSocket, error) {
 	family := unix.AF_INET
 	if at.Addr().Is6() {
 		family = unix.AF_INET6
@@ -50,7 +69,26 @@ func bindSocket(name string, at netip.AddrPort, v6only bool) (Port, error) {
 		_ = unix.Close(fd) // err says why
 		return nil, fmt.Errorf("bind to %s: %w", name, err)
 	}
-	return &boundSocket{os.NewFile(uintptr(fd), "rendezvous port")}, nil
+	return &boundSocket{file: os.NewFile(uintptr(fd), "rendezvous port")}, nil
+}
+
+// claimPort returns a socket that only one process of a network can have for an address. A port that does not listen is
+// no such thing: before it listens it must allow other sockets to be bound, and one of them could listen first.
+// Where there are no such sockets, it returns nil: then only that moment is dangerous.
+func claimPort(address string) (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil //nolint:nilerr // see above
+	}
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: "@urnic rendezvous " + address})
+	if err == nil {
+		return os.NewFile(uintptr(fd), "claim of a rendezvous port"), nil
+	}
+	_ = unix.Close(fd) // err says why
+	if errors.Is(err, unix.EADDRINUSE) {
+		return nil, fmt.Errorf("another process has taken %s: %w", address, err)
+	}
+	return nil, nil
 }
 
 // bindAlone binds a socket so that no other one can have the port.
@@ -130,9 +168,19 @@ func (s *boundSocket) Listen() (net.Listener, error) {
 	l, err := net.FileListener(s.file)
 	if err == nil {
 		err = s.file.Close() // the listener has a descriptor of its own
+		closeClaim(s.claim)  // a port that listens is nobody else's
 	}
 	return l, err
 }
 
 // Close gives the port back.
-func (s *boundSocket) Close() error { return s.file.Close() }
+func (s *boundSocket) Close() error {
+	closeClaim(s.claim)
+	return s.file.Close()
+}
+
+func closeClaim(f *os.File) {
+	if f != nil {
+		_ = f.Close() // nothing was written
+	}
+}

@@ -78,3 +78,54 @@ func leaveTimeWait(t *testing.T, l net.Listener, at string) {
 		t.Fatal(err)
 	}
 }
+
+// Of processes that start at the same time, one has a port, whatever the others do meanwhile; and it can listen there.
+func TestPortIsOneProcesssAlone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const processes = 4
+	for range 2000 {
+		start := make(chan struct{})
+		results := make(chan error, processes)
+		var held [processes]io.Closer
+		for i := range processes {
+			go func() {
+				<-start
+				p, err := reserveTCP(t.Context(), address)
+				if err != nil {
+					results <- err
+					return
+				}
+				held[i], err = p.Listen()
+				if err != nil {
+					err = errors.Join(errors.New("who has the port can't listen"), p.Close())
+				}
+				results <- err
+			}()
+		}
+		close(start)
+		have := 0
+		for range processes {
+			switch err := <-results; {
+			case err == nil:
+				have++
+			case !errors.Is(err, syscall.EADDRINUSE):
+				t.Fatal(err)
+			}
+		}
+		for _, c := range held {
+			if c != nil {
+				_ = c.Close()
+			}
+		}
+		if have != 1 {
+			t.Fatalf("%d processes have the port", have)
+		}
+	}
+}
