@@ -280,6 +280,9 @@ func bind2(id uint64, mw *cMW, mr *cMR, rkey uint32, at, length uint64) *SendWR 
 	return wr
 }
 
+// nextKey returns a key with the index of another one.
+func nextKey(rkey uint32) uint32 { return uint32(stag.STag(rkey).WithKey(uint8(rkey) + 1)) }
+
 func TestWindowsOfType2(t *testing.T) {
 	l := newLab(t)
 	a, b := l.pair()
@@ -287,7 +290,7 @@ func TestWindowsOfType2(t *testing.T) {
 	h, rkey, bad := l.MWAlloc(b.pd, mwType2)
 	l.must("allocate", bad)
 	mw, mr := &cMW{handle: uint32(h)}, &cMR{handle: b.mr.MR}
-	rkey++
+	rkey = nextKey(rkey)
 	b.post(bind2(1, mw, mr, rkey, b.mr.Addr+10, 100))
 	if wc := b.want(1, wcSuccess); wc.Opcode != wcBindMW {
 		t.Errorf("%+v", wc)
@@ -299,16 +302,16 @@ func TestWindowsOfType2(t *testing.T) {
 	if wc := b.want(2, wcSuccess); wc.Opcode != wcLocalInv {
 		t.Errorf("%+v", wc)
 	}
-	next := stag.STag(rkey).WithKey(uint8(rkey) + 1)
-	b.post(bind2(3, mw, mr, uint32(next), b.mr.Addr+10, 100))
+	next := nextKey(rkey)
+	b.post(bind2(3, mw, mr, next, b.mr.Addr+10, 100))
 	b.want(3, wcSuccess)
 	b.recv(4)
-	a.post(invalidate(wrSendInv, 5, uint32(next)))
+	a.post(invalidate(wrSendInv, 5, next))
 	a.want(5, wcSuccess)
-	if wc := b.want(4, wcSuccess); wc.Flags != wcWithInv || wc.Imm != uint32(next) || wc.Opcode != wcRecv {
-		t.Errorf("%+v; want that 0x%x is invalidated", wc, uint32(next))
+	if wc := b.want(4, wcSuccess); wc.Flags != wcWithInv || wc.Imm != next || wc.Opcode != wcRecv {
+		t.Errorf("%+v; want that 0x%x is invalidated", wc, next)
 	}
-	if s := a.read(uint32(next), b.mr.Addr+10); s != wcRemoteAccess {
+	if s := a.read(next, b.mr.Addr+10); s != wcRemoteAccess {
 		t.Errorf("invalidated: status %d", s)
 	}
 	l.again(a, b)
@@ -317,7 +320,7 @@ func TestWindowsOfType2(t *testing.T) {
 	l.must("allocate", bad)
 	l.want("type 1", l.QPPostSend(b.qp, bind2(1, &cMW{handle: uint32(type1)}, mr, rkey, 0, 1), nil), unix.EINVAL)
 	l.want("type 2 by the other verb", l.MWBind(b.qp, &WindowBind{MW: h, MR: Handle(b.mr.MR), Length: 1}), unix.EINVAL)
-	b.post(bind2(6, mw, mr, uint32(next)+1, b.mr.Addr+8000, 1000)) // beyond the region
+	b.post(bind2(6, mw, mr, nextKey(next), b.mr.Addr+8000, 1000)) // beyond the region
 	b.want(6, wcBind)
 }
 
