@@ -85,7 +85,7 @@ func (fs *linuxFS) find(ctx context.Context, h vfs.Handle, ino uint64) (*node, e
 		n := fs.known[ino]
 		fs.mu.Unlock()
 		if n == nil {
-			return nil, vfs.ErrStale
+			continue // it was forgotten since
 		}
 		d, err := fs.try(ctx, n, anyDesc, 0)
 		if err == nil {
@@ -273,13 +273,20 @@ type step struct {
 // walkAll notes where all files are, as far as there is room, and all that are wanted.
 func (fs *linuxFS) walkAll(ctx context.Context) error {
 	buf := make([]byte, direntBuf)
-	for left := []step{{dir: fs.root}}; len(left) > 0; {
-		s := left[len(left)-1]
-		left = left[:len(left)-1]
+	left := []step{{dir: fs.root}}
+	defer func() {
+		for _, s := range left {
+			fs.leave(s.at.dir)
+		}
+	}()
+	for len(left) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		s := left[len(left)-1]
+		left = left[:len(left)-1]
 		dir, d, err := fs.enterStep(ctx, s)
+		fs.leave(s.at.dir)
 		if errors.Is(err, vfs.ErrClosed) {
 			return err
 		}
@@ -300,6 +307,7 @@ func (fs *linuxFS) walkAll(ctx context.Context) error {
 				e.ino = f.st.Ino
 			}
 			if n := fs.seen(at, e.ino, isDir); isDir {
+				fs.stay(dir)
 				left = append(left, step{n, at})
 			}
 			return true
@@ -321,17 +329,38 @@ func (fs *linuxFS) enterStep(ctx context.Context, s step) (*node, *desc, error) 
 		s.dir = fs.seen(s.at, s.dir.ino, true)
 		d, err = fs.try(ctx, s.dir, anyDesc, 0)
 	}
+	if errors.Is(err, errLost) && s.dir != fs.root && !fs.reachable(ctx, s.at.dir) {
+		fs.mu.Lock()
+		fs.walk.moved = true // it may be there; it is the way to it that is lost
+		fs.mu.Unlock()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	fs.mu.Lock()
-	s.dir.children++ // so that it is not forgotten while it is read
-	fs.mu.Unlock()
+	fs.stay(s.dir)
 	return s.dir, d, nil
 }
 
-// leave is called when a walk has read a directory.
+func (fs *linuxFS) reachable(ctx context.Context, dir *node) bool {
+	d, err := fs.try(ctx, dir, anyDesc, 0)
+	if err == nil {
+		d.done()
+	}
+	return !errors.Is(err, errLost)
+}
+
+// stay has a directory not be forgotten while a walk reads it, or has still to enter what it has seen there.
+func (fs *linuxFS) stay(dir *node) {
+	fs.mu.Lock()
+	dir.children++
+	fs.mu.Unlock()
+}
+
+// leave is the end of a stay. The root's step has no directory.
 func (fs *linuxFS) leave(dir *node) {
+	if dir == nil {
+		return
+	}
 	fs.mu.Lock()
 	fs.orphan(dir)
 	fs.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"urnic/ulp/nfs/vfs"
 )
 
@@ -198,5 +200,32 @@ func TestChildrenAreCounted(t *testing.T) {
 	}
 	if len(fs.known) > 12 {
 		t.Errorf("%d files are known, more than there is room for", len(fs.known))
+	}
+}
+
+// A directory that other calls have had forgotten, to have room for others, while a walk reads it, does not make what
+// is below it stale: the walk has only lost its way there.
+func TestDirectoryForgottenWhileAWalkReadsIt(t *testing.T) {
+	dir, m := planted(t)
+	fs := serve(t, dir, Options{Async: true})
+	fs.byFH, fs.recheck, fs.pause = false, 0, 0
+	a, _ := fs.inode(m["a"])
+	forgotten := false
+	open := fs.openAt
+	fs.openAt = func(in int, name string, flags, mode uint64) (int, error) {
+		var st unix.Stat_t
+		if name == "." && !forgotten && unix.Fstat(in, &st) == nil && st.Ino == a {
+			fs.mu.Lock()
+			if fs.walk.running != nil {
+				forgotten = true
+				fs.forget(fs.known[a])
+			}
+			fs.unlock()
+		}
+		return open(in, name, flags, mode)
+	}
+	holds(t, fs, m["a/b/c/f"], "a/b/c/f")
+	if !forgotten {
+		t.Error("nothing was forgotten")
 	}
 }
