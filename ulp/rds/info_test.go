@@ -45,8 +45,9 @@ func infoOfQueues(t *testing.T, nodes func(int, func(*Config)) []*Node) {
 	if q.Total != got.Sockets[0].Unread || len(q.Messages) != 2 {
 		t.Fatalf("of %d messages, 2 are to be described: %+v", got.Sockets[0].Unread, q)
 	}
+	// A pong may have a number in between.
 	if m := q.Messages[0]; m.Bytes != 1000 || m.From.String() != ownAddr(1).String()+":4000" || m.To.String() != ownAddr(2).String()+":5000" ||
-		q.Messages[1].Sequence != m.Sequence+1 || m.Transport != got.Transports[0] {
+		q.Messages[1].Sequence <= m.Sequence || m.Transport != got.Transports[0] {
 		t.Errorf("the messages are %+v", q.Messages)
 	}
 	if held := got.Connections[0].Held; held != got.Sockets[0].UnreadBytes || got.Memory.Received != held || got.Memory.PeerLimit != 16<<20 {
