@@ -19,6 +19,7 @@ type Conn struct {
 
 	remote    wire.CongestionMap // the peer's congested ports
 	congested waiters            // sockets that have found a port congested
+	doubt     doubt              // whether they still are
 	held      int                // bytes of the connection's messages that are not read
 	peer      *peer
 	met       bool // a segment has come from the peer
@@ -79,9 +80,15 @@ func (c *Conn) mapChanged() {
 // took notes the peer's map of congested ports.
 func (c *Conn) took(data []byte) {
 	c.m.counters.MapsTaken++
+	c.doubt.news()
 	if !c.remote.Take(data) {
 		return
 	}
+	c.free()
+}
+
+// free tells the sockets that wait for congested ports that some may be free.
+func (c *Conn) free() {
 	c.m.report(Event{Kind: Uncongested, Peer: c.key.Peer, TOS: c.key.TOS})
 	c.congested.wake(c.m)
 }

@@ -29,6 +29,7 @@ type Machine struct {
 	paused []*Path // that wait for memory
 
 	timers         timers
+	doubts         fifo[*Conn] // that wait for news of congested ports, the longest first
 	effects, given []Effect
 	counters       Counters
 }

@@ -67,7 +67,7 @@ func (s *Socket) Send(now Time, to Endpoint, data []byte, o Options) (id uint64,
 		return 0, err
 	}
 	switch {
-	case c.remote.Congested(to.Port) && !o.IgnoreCongestion:
+	case c.remote.Congested(to.Port) && !o.IgnoreCongestion && !c.permits():
 		m.counters.CongestedSends++
 		c.congested.add(s)
 		return 0, ErrCongested

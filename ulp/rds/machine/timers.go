@@ -49,11 +49,14 @@ func (m *Machine) set(p *Path, at Time) {
 }
 
 // Deadline returns when Advance is to be called, if at all.
-func (m *Machine) Deadline() (Time, bool) {
-	if len(m.timers) == 0 {
-		return 0, false
+func (m *Machine) Deadline() (at Time, ok bool) {
+	if m.doubts.len() > 0 {
+		at, ok = m.doubts.first().doubt.from+doubtAfter, true
 	}
-	return m.timers[0].timer, true
+	if len(m.timers) > 0 && (!ok || m.timers[0].timer < at) {
+		at, ok = m.timers[0].timer, true
+	}
+	return at, ok
 }
 
 // Advance does what was to be done by now.
@@ -64,6 +67,7 @@ func (m *Machine) Advance(now Time) {
 		m.set(p, never)
 		p.due()
 	}
+	m.dispel()
 }
 
 // at notes the time. It does not go back.

@@ -77,8 +77,15 @@ var mutants = []mutant{
 	{"no-map-on-a-new-link", "It sends no map when a link is up.", "path.go", "	p.mapDue, p.probeDue, p.ackDue = true,", "	p.mapDue, p.probeDue, p.ackDue = false,"},
 	{"sends-an-old-map", "It sends the map that it had before it changed.", "socket.go", "	m.snapshot = nil\n", ""},
 	{"map-on-one-path", "It sends a changed map on the first path only, where an older one on another may overtake it.", "conn.go", "			p.mapDue = true\n			p.transmit()\n", "			p.mapDue = true\n			p.transmit()\n			return\n"},
-	{"sends-to-congested-ports", "Send takes messages for a congested port.", "send.go", "	case c.remote.Congested(to.Port) && !o.IgnoreCongestion:\n", "	case false:\n"},
+	{"sends-to-congested-ports", "Send takes messages for a congested port.", "send.go", "	case c.remote.Congested(to.Port) && !o.IgnoreCongestion && !c.permits():\n", "	case false:\n"},
 	{"never-wakes", "Who waits for a congested port is not told that it is free.", "conn.go", "	c.congested.wake(c.m)\n", ""},
+	{"believes-in-congestion", "It never tries a port that stays congested.", "doubt.go", "			d.allowed = d.tried\n", ""},
+	{"floods-congested-ports", "It lets any number of messages through to a port that it tries.", "doubt.go", "		c.doubt.allowed--\n", ""},
+	{"doubts-at-once", "It tries a congested port soon after the peer has told of it.", "doubt.go", "	c.doubt.waits, c.doubt.told, c.doubt.from = true, false, c.m.now\n", "	c.doubt.waits, c.doubt.told, c.doubt.from = true, false, c.m.now-doubtAfter/2\n"},
+	{"ignores-news", "What the peer tells of its ports does not put off a try.", "doubt.go", "		case d.told:\n			c.begin()\n", ""},
+	{"tries-in-spite-of-news", "What may be tried does not lapse when the peer tells of its ports.", "doubt.go", "{ d.told, d.tried, d.allowed = true, 0, 0 }", "{ d.told, d.tried = true, 0 }"},
+	{"doubts-everyone", "It doubts a peer whose maps come in order.", "doubt.go", "{ return c.agreed != 1 && c.generation == 0 }", "{ return true }"},
+	{"tries-silently", "It does not tell the sockets that they may try.", "doubt.go", "			c.free()\n", ""},
 
 	// Flow control.
 	{"uses-the-last-credit", "It uses its last credit without giving any.", "pull.go", "	return !p.credits || p.credit > 1 ||", "	return !p.credits || p.credit > 0 ||"},
