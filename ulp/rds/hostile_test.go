@@ -409,7 +409,8 @@ func (p *hostilePeer) hello(generation uint32) {
 		p.next++
 		p.says(wire.Header{Sequence: p.next, DestPort: wire.ProbePort, Ack: probe.Sequence}, nil)
 	}
-	p.await("its answer", func(h *wire.Header) bool { return h.Kind() == wire.Pong })
+	// The answer to an earlier probe is sent again on a new connection.
+	p.await("its answer", func(h *wire.Header) bool { return h.Kind() == wire.Pong && h.Flags&wire.Retransmitted == 0 })
 }
 
 // wantReset waits until the node has ended the connection.

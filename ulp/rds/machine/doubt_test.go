@@ -28,11 +28,11 @@ func (r *rawPeer) after(d time.Duration) {
 	r.do()
 }
 
-// passes returns how many messages Send takes for a port before it refuses one.
-func (r *rawPeer) passes(s *Socket, port uint16) int {
+// passes returns how many messages Send takes for port 5000 before it refuses one.
+func (r *rawPeer) passes(s *Socket) int {
 	r.t.Helper()
 	for n := range 1000 {
-		_, err := s.Send(r.now, Endpoint{there, port}, []byte("x"), Options{})
+		_, err := s.Send(r.now, Endpoint{there, 5000}, []byte("x"), Options{})
 		switch {
 		case errors.Is(err, ErrCongested):
 			return n
@@ -63,12 +63,12 @@ func TestPortsThatStayCongestedAreTried(t *testing.T) {
 	r.probe(8, 0)
 	s, idle := r.bind(), r.bind()
 	r.congests(5000)
-	if n := r.passes(s, 5000); n != 0 {
+	if n := r.passes(s); n != 0 {
 		t.Fatalf("%d messages pass to a congested port", n)
 	}
 	r.seen = nil
 	r.after(time.Second - 1)
-	if n, _ := r.writable(s); n != 0 || r.passes(s, 5000) != 0 {
+	if n, _ := r.writable(s); n != 0 || r.passes(s) != 0 {
 		t.Error("it is tried before a second is over")
 	}
 	for i, want := range []int{1, 2, 4, 8, 16, 32, 64, 64, 64} {
@@ -80,7 +80,7 @@ func TestPortsThatStayCongestedAreTried(t *testing.T) {
 		if n, _ := r.writable(idle); n != 0 {
 			t.Error("a socket is told that never waited")
 		}
-		if n := r.passes(s, 5000); n != want {
+		if n := r.passes(s); n != want {
 			t.Errorf("try %d: %d messages pass, not %d", i, n, want)
 		}
 	}
@@ -88,15 +88,15 @@ func TestPortsThatStayCongestedAreTried(t *testing.T) {
 	r.congests(5000, 6000)
 	r.seen = nil
 	r.after(time.Second / 2)
-	if n := r.passes(s, 5000); n != 0 {
+	if n := r.passes(s); n != 0 {
 		t.Errorf("%d messages pass half a second after the peer has said that the port is congested", n)
 	}
 	r.after(time.Second)
-	if n := r.passes(s, 5000); n != 1 {
+	if n := r.passes(s); n != 1 {
 		t.Errorf("%d messages pass a second later, not 1", n)
 	}
 	r.congests()
-	if n := r.passes(s, 5000); n != 1000 {
+	if n := r.passes(s); n != 1000 {
 		t.Errorf("%d messages pass to a free port", n)
 	}
 }
@@ -107,10 +107,10 @@ func TestTriesLapseWithTheNextMap(t *testing.T) {
 	r.probe(8, 0)
 	s := r.bind()
 	r.congests(5000)
-	r.passes(s, 5000)
+	r.passes(s)
 	r.after(time.Second)
 	r.congests(5000)
-	if n := r.passes(s, 5000); n != 0 {
+	if n := r.passes(s); n != 0 {
 		t.Errorf("%d messages pass to a port that has just been told to be congested", n)
 	}
 }
@@ -121,7 +121,7 @@ func TestNothingIsTriedForNobody(t *testing.T) {
 	r.probe(8, 0)
 	s := r.bind()
 	r.congests(5000)
-	r.passes(s, 5000)
+	r.passes(s)
 	s.Close(r.now)
 	r.seen = nil
 	r.after(time.Minute)
@@ -144,10 +144,10 @@ func TestCongestionOfOtherPeersHolds(t *testing.T) {
 			named(r)
 			s := r.bind()
 			r.congests(5000)
-			r.passes(s, 5000)
+			r.passes(s)
 			r.seen = nil
 			r.after(time.Minute)
-			if n, _ := r.writable(s); n != 0 || r.passes(s, 5000) != 0 {
+			if n, _ := r.writable(s); n != 0 || r.passes(s) != 0 {
 				t.Error("a congested port is tried")
 			}
 		})
