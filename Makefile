@@ -8,15 +8,16 @@ LAYERS  := mpa ddp rdmap stag pd rnic
 FUZZTIME ?= 30s
 BENCHTIME ?= 300ms
 PEERSFLAGS ?=
+RXFLAGS ?=
 PREFIX  ?= /usr/local
 CC      ?= cc
 CFLAGS  ?= -O2 -g
 MUTANTSFLAGS ?=
 MUTATIONFLAGS ?=
 PKG ?= pd stag ddp rdmap mpa
-LINTTAGS := interop,dropin
+LINTTAGS := interop,dropin,lossypath
 TIMES ?= 20
-DROPIN ?= ./cmd/liburnic ./internal/dropintest
+DROPIN ?= ./cmd/liburnic ./internal/test/dropintest
 
 .PHONY: help
 help: ## list the targets
@@ -33,7 +34,7 @@ SHIM_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-Bsymbolic-functions
 KEEP_LOADED := -Wl,-z,nodelete
 
 .PHONY: liburnic
-liburnic: build lib/liburnic.so lib/replace/libmlx5.so.1 lib/replace/libefa.so.1 ## build the drop-in library into lib/
+liburnic: build lib/liburnic.so lib/liburnic-sysfs.so lib/replace/libmlx5.so.1 lib/replace/libefa.so.1 ## build the drop-in library into lib/
 	GO='$(GO)' cmd/liburnic/build lib/liburnic-engine.so
 	@ln -sf ../liburnic.so lib/replace/libibverbs.so.1
 	@ln -sf ../liburnic.so lib/replace/librdmacm.so.1
@@ -50,6 +51,10 @@ lib/liburnic.so: $(wildcard cmd/liburnic/shim/*.c cmd/liburnic/shim/*.h) cmd/lib
 	$(CC) $(SHIM_CFLAGS) $(CFLAGS) $(SHIM_LDFLAGS) $(KEEP_LOADED) $(LDFLAGS) -Wl,-soname,liburnic.so \
 		-Wl,--version-script,cmd/liburnic/shim/liburnic.map -o $@.$$$$ $(filter %.c,$^) -ldl -pthread && mv $@.$$$$ $@ # the old one may be in use
 
+lib/liburnic-sysfs.so: $(wildcard cmd/liburnic/shim/view*.c) cmd/liburnic/shim/view.h Makefile | c-toolchain
+	$(CC) $(SHIM_CFLAGS) $(CFLAGS) $(SHIM_LDFLAGS) $(KEEP_LOADED) $(LDFLAGS) -Wl,-soname,$(@F) \
+		-o $@.$$$$ $(filter %.c,$^) -ldl && mv $@.$$$$ $@
+
 lib/replace/lib%.so.1: cmd/liburnic/shim/stubs/%.c cmd/liburnic/shim/stubs/%.map Makefile | c-toolchain
 	$(CC) $(SHIM_CFLAGS) -fvisibility=default $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) -Wl,-soname,$(@F) \
 		-Wl,--version-script,cmd/liburnic/shim/stubs/$*.map -o $@.$$$$ $< && mv $@.$$$$ $@
@@ -58,8 +63,16 @@ lib/replace/lib%.so.1: cmd/liburnic/shim/stubs/%.c cmd/liburnic/shim/stubs/%.map
 install: ## install urnic, and the drop-in library if it is built, below PREFIX (/usr/local)
 	install -D bin/urnic $(DESTDIR)$(PREFIX)/bin/urnic
 	test ! -e lib/liburnic.so || { set -e; dir=$(DESTDIR)$(PREFIX)/lib/urnic; install -d $$dir $$dir/replace; \
-		install lib/liburnic.so lib/liburnic-engine.so $$dir; install lib/replace/libmlx5.so.1 lib/replace/libefa.so.1 $$dir/replace; \
+		install lib/liburnic.so lib/liburnic-engine.so lib/liburnic-sysfs.so $$dir; install lib/replace/libmlx5.so.1 lib/replace/libefa.so.1 $$dir/replace; \
 		cp -P --remove-destination lib/replace/libibverbs.so.1 lib/replace/librdmacm.so.1 $$dir/replace; }
+
+.PHONY: dist
+dist: ## make the release in artifacts/dist, for glibc 2.31 and later (as root; ARCHS; HERE=1: for the glibc of this machine)
+	URNIC_DIST_HERE=$(HERE) internal/dist/build $(ARCHS)
+
+.PHONY: dist-test
+dist-test: ## try the release of artifacts/dist in bare Debian systems, as arm64, and by lintian (as root; SUITES: bookworm bullseye trixie arm64 lintian)
+	internal/dist/test $(SUITES)
 
 .PHONY: demo
 demo: build ## two RNICs in one process exercise every verb and print the ladder
@@ -71,41 +84,65 @@ test: ## run the tests
 	$(GO) -C internal/tools test $(TESTFLAGS) ./...
 
 .PHONY: race
+# Packages that start no goroutine, and neither do those that their tests are linked with; then those that only are linked
+# with some; and tests that start none or that run again what others run. The race detector has nothing to find
+# there. make test runs them all.
+SEQUENTIAL := conformance/catalogue docs internal/dropin/ack internal/dropin/datagram internal/dropin/sysfs \
+	internal/host/listen internal/host/memcheck internal/host/peeruid internal/host/printable \
+	internal/host/version internal/plot internal/ring internal/test/ownnet rnic/internal/life/mutants \
+	ulp/nfs/vfs/internal/dirlist ulp/nfs/vfs/iofs ulp/oncrpc/xdr ulp/rdp/congestion ulp/rdp/machine/mutants \
+	ulp/rdp/wire ulp/rds/machine/mutants ulp/rds/wire ulp/rx/afs ulp/rx/machine/mutants ulp/rx/rxkad/fcrypt \
+	ulp/rx/rxkad/krb5 ulp/rx/rxrdma/machine ulp/rx/rxrdma/wire ulp/rx/wire
+CALLERS := internal/program/dissect internal/program/dissect/dissectpage conformance/report
+NOT_RACED := TestProgramsUseThePackagesWithoutAHost TestBadCapturesBlameNobody TestNobodyIsBlamedForWhatACaptureOfDDPLacks TestMutantsTypeCheck \
+	TestNodeIsFasterThanTheEnd TestCommandsOfTheReadmeSucceed TestJSONConformsToItsSchema TestHelpFits80Columns
+none :=
+
 race: ## run the tests under the race detector
-	$(GO) test -race $(TESTFLAGS) ./rnic ./... # the longest first: the others run beside it
-	$(GO) -C internal/tools test -race $(TESTFLAGS) ./...
+	$(GO) test -race -timeout 25m -skip '^($(subst $(none) $(none),|,$(strip $(NOT_RACED))))$$' $(TESTFLAGS) \
+		./rnic $(filter-out $(addprefix urnic/,$(SEQUENTIAL) $(CALLERS)),$(shell $(GO) list ./...)) # the longest first: the others run beside it
+	$(GO) -C internal/tools test -race -timeout 25m $(TESTFLAGS) ./benchpeers ./mutation # the others start no goroutine
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME (30s)
 	internal/tools/fuzz $(FUZZTIME)
 
 .PHONY: lint
-lint: ## format, vet, lint, and check go.mod and what is generated
+lint: lint-code tidy ## check the code as lint-code does, and go.mod as tidy does
+
+.PHONY: lint-code
+lint-code: ## format, vet and lint, and check what is generated
 	@diff=$$($(TOOL) golangci-lint fmt --diff) && test -z "$$diff" || { echo "$$diff"; echo "not formatted: golangci-lint fmt"; exit 1; }
-	$(GO) vet -tags $(LINTTAGS) ./...
-	$(GO) -C internal/tools vet ./...
 	$(TOOL) golangci-lint run --build-tags $(LINTTAGS)
 	$(GO) -C internal/tools tool golangci-lint run
 	$(GO) fix -tags $(LINTTAGS) -diff ./...
 	$(GO) -C internal/tools fix -diff ./...
+	$(GO) -C internal/host/crc32c/gen vet
+	$(GO) -C internal/host/crc32c/gen run . -check
+
+.PHONY: tidy
+tidy: ## check go.mod, for which modules are downloaded that only tests of others need
 	$(GO) mod tidy -diff
 	$(GO) -C internal/tools mod tidy -diff
-	$(GO) -C internal/crc32c/gen mod tidy -diff
-	$(GO) -C internal/crc32c/gen vet
-	$(GO) -C internal/crc32c/gen run . -check
+	$(GO) -C internal/host/crc32c/gen mod tidy -diff
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities
 	$(TOOL) govulncheck ./...
 
-# Nobody runs what cross builds: optimising it would take a third of the time.
+# Nobody runs what cross builds, so it is not optimised.
 UNOPTIMISED := -gcflags='all=-N -l'
 
 .PHONY: cross
-cross: ## build and vet for the other systems
+cross: ## vet for the other systems, and build what only a compiler or linker checks
+	$(GO) -C internal/tools build -o ../../bin/vetfor ./vetfor
 	@for t in linux/arm64 linux/386 darwin/arm64 darwin/amd64 windows/amd64; do \
-		echo "$$t"; export GOOS=$${t%/*} GOARCH=$${t#*/}; \
-		$(GO) build $(UNOPTIMISED) ./... && $(GO) vet $(UNOPTIMISED) ./... || exit 1; \
+		echo "$$t"; export GOOS=$${t%/*} GOARCH=$${t#*/} CGO_ENABLED=0; \
+		bin/vetfor ./... && asm=$$($(GO) list -f '{{if .SFiles}}{{.ImportPath}}{{end}}' ./...) || exit 1; \
+		[ -z "$$asm" ] || $(GO) build $(UNOPTIMISED) $$asm || exit 1; \
+	done
+	@for t in darwin/arm64 windows/amd64; do \
+		echo "$$t, the program"; GOOS=$${t%/*} GOARCH=$${t#*/} CGO_ENABLED=0 $(GO) build $(UNOPTIMISED) -ldflags=-w -o artifacts/cross/ ./cmd/urnic || exit 1; \
 	done
 
 .PHONY: cover
@@ -125,6 +162,12 @@ bench-peers: liburnic ## measure urnic beside libfabric, UCX and iperf3; write d
 	$(GO) -C internal/tools build -o ../../bin/benchpeers ./benchpeers
 	bin/benchpeers $(PEERSFLAGS)
 
+.PHONY: bench-rx
+bench-rx: build ## measure Rx beside OpenAFS's library, and print the table of docs/rx.md (RXFLAGS)
+	internal/test/interop/lab/build
+	$(GO) -C internal/tools build -o ../../bin/benchrx ./benchrx
+	bin/benchrx -rxr "$$(internal/test/interop/lab/build --paths | sed -n 3p)/rxr" $(RXFLAGS)
+
 .PHONY: conform
 conform: ## run the conformance suite against our own stack, TIMES times (20)
 	$(GO) test -count=1 -timeout 30m -run 'TestOurStackPasses$$' ./conformance/cases -args -times $(TIMES)
@@ -133,9 +176,21 @@ conform: ## run the conformance suite against our own stack, TIMES times (20)
 mutants: ## build urnic with one fault at a time, and have urnic conform find each (MUTANTSFLAGS)
 	$(GO) run ./conformance/mutants/run $(MUTANTSFLAGS)
 
+.PHONY: life-mutants
+life-mutants: ## build the life of a queue pair with one fault at a time, and have its tests find each (LIFEMUTANTSFLAGS)
+	$(GO) run ./rnic/internal/life/mutants $(LIFEMUTANTSFLAGS)
+
 .PHONY: rds-mutants
 rds-mutants: ## build the machine of RDS with one fault at a time, and have its tests find each (RDSMUTANTSFLAGS)
 	$(GO) run ./ulp/rds/machine/mutants $(RDSMUTANTSFLAGS)
+
+.PHONY: rdp-mutants
+rdp-mutants: ## build the machine of RDP with one fault at a time, and have its tests find each (RDPMUTANTSFLAGS)
+	$(GO) run ./ulp/rdp/machine/mutants $(RDPMUTANTSFLAGS)
+
+.PHONY: rx-mutants
+rx-mutants: ## build the machine of Rx with one fault at a time, and have its tests find each (RXMUTANTSFLAGS)
+	$(GO) run ./ulp/rx/machine/mutants $(RXMUTANTSFLAGS)
 
 .PHONY: mutation
 mutation: ## change PKG (pd stag ddp rdmap mpa) in one place at a time, and have its tests notice (MUTATIONFLAGS)
@@ -148,12 +203,24 @@ prove: ## run what takes long, and record for which sources it has passed (PROOF
 	bin/prove run $(PROOFS)
 
 .PHONY: interop
-interop: liburnic ## run against Linux siw in a guest (QEMU; see internal/interop/lab)
-	internal/interop/lab/build
-	$(GO) test -count=1 -timeout 30m -parallel 6 -tags interop,dropin $(TESTFLAGS) ./internal/interop
+interop: liburnic ## run against Linux siw in a guest (QEMU; see internal/test/interop/lab)
+	internal/test/interop/lab/build
+	$(GO) test -count=1 -timeout 30m -parallel 6 -tags interop,dropin $(TESTFLAGS) ./internal/test/interop
+
+.PHONY: programs
+programs: liburnic ## run programs of other packages (fio, UCX, MPI, QEMU ...) on the drop-in library
+	$(GO) test -short -count=1 -timeout 40m -tags dropin -run '^TestPackage' $(TESTFLAGS) ./internal/test/dropintest
+
+.PHONY: packages
+packages: liburnic ## the same, with more processes and more tests of each
+	$(GO) test -count=1 -timeout 40m -tags dropin -run '^TestPackage' $(TESTFLAGS) ./internal/test/dropintest
+
+.PHONY: bench-packages
+bench-packages: liburnic ## measure UCX and Open MPI on the drop-in library beside the same over TCP
+	$(GO) test -count=1 -timeout 40m -tags dropin,measure -run '^TestBesideTCP$$' -v ./internal/test/dropintest
 
 .PHONY: dropin
 dropin: liburnic ## run programs for libibverbs and librdmacm, Debian's and our own in C, on the drop-in library
-	$(GO) vet -tags dropin ./cmd/liburnic ./internal/dropintest
+	$(GO) vet -tags dropin ./cmd/liburnic ./internal/test/dropintest
 	$(GO) test -count=1 -timeout 40m -tags dropin $(TESTFLAGS) $(DROPIN)
 	$(GO) test -run '^$$' -bench StartUp -benchtime 20x -tags dropin ./cmd/liburnic

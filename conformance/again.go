@@ -7,6 +7,7 @@ import (
 // TryConnect is Connect for a case in which the target's program may be refused
 // what the Setup asks for: it returns the error.
 func (t *T) TryConnect(setup Setup) (*wire.Conn, error) {
+	t.fits(setup)
 	if t.role == Initiator {
 		nc, err := t.session.Accept(t.ctx, setup)
 		if err != nil {
@@ -48,7 +49,7 @@ func (t *T) Redial(earlier *wire.Conn) *wire.Conn {
 // AwaitServed makes sure that the target still works after what it was put through
 // on a connection: an ordinary one that is opened after it, to where a Responder
 // listens or by an Initiator's program, gets into full operation and answers a
-// Read of no octets.
+// Read of no bytes.
 func (t *T) AwaitServed(after *wire.Conn) {
 	c, err := t.another(after)
 	if err != nil {

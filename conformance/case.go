@@ -35,7 +35,7 @@ type Needs uint8
 const (
 	// NeedBuffer: memory whose STag opens it for remote reads and writes.
 	NeedBuffer Needs = 1 << iota
-	// NeedRecv: a receive of at least RecvLen octets, posted.
+	// NeedRecv: a receive of at least RecvLen bytes, posted.
 	NeedRecv
 	// NeedService: the test service, for all the rest.
 	NeedService
@@ -46,7 +46,7 @@ const (
 	NeedExport
 )
 
-// RecvLen is how many octets fit into the receive of NeedRecv: those of an rping
+// RecvLen is how many bytes fit into the receive of NeedRecv: those of an rping
 // message.
 const RecvLen = 16
 
@@ -74,7 +74,12 @@ type Case struct {
 	Harm string
 	// HarmAs is the roles of the target in which it may do so; 0 stands for both.
 	HarmAs Roles
-	Run    func(t *T) // the runs of a case go on side by side: what they write to is their own
+	// MPA names, human-readable, what the case needs that only MPA over TCP has: over other lower
+	// layers it is skipped. Cases of clauses of MPA (RFC 5044, 6581) are not run there at all.
+	MPA string
+	// Over is the only lower layer that the case is for; "" stands for any.
+	Over LLP
+	Run  func(t *T) // the runs of a case go on side by side: what they write to is their own
 }
 
 // ID returns the case's name: that of its clause, and its own.

@@ -21,6 +21,8 @@ const (
 	NotTried State = "skipped"
 	// OtherProfile: its cases need what this run's profile does not offer.
 	OtherProfile State = "other profile"
+	// OtherLLP: its cases are about a lower layer that this run is not over.
+	OtherLLP State = "other lower layer"
 	// NotSelected: --only selected none of its cases.
 	NotSelected State = "not selected"
 	// Untestable: no case can tell from outside.
@@ -29,16 +31,16 @@ const (
 	Open State = "open"
 )
 
-// A ClauseState tells how a clause fared in a run.
+// A ClauseState is the result of a clause in a run.
 type ClauseState struct {
 	Clause string `json:"clause"` // its ID
 	State  State  `json:"state"`
-	// Reason tells why the clause was not tested, in a sentence, if it wasn't.
+	// Reason says in a sentence why the clause was not tested, if it wasn't.
 	Reason string `json:"reason,omitempty"`
 }
 
-// A Coverage tells how much of an RFC the cases of a suite test, whoever is the
-// target, and how the clauses fared in this run.
+// A Coverage has how much of an RFC the cases of a suite test, for any target,
+// and the results of the clauses in this run.
 type Coverage struct {
 	RFC string `json:"rfc"` // "RFC 5041"
 
@@ -64,6 +66,7 @@ type Clauses struct {
 	// The other tested ones, by why this run did not exercise them.
 	NotTried     int `json:"skipped"`
 	OtherProfile int `json:"other_profile"`
+	OtherLLP     int `json:"other_lower_layer"`
 	NotSelected  int `json:"not_selected"`
 }
 
@@ -72,7 +75,8 @@ func (n Clauses) Plus(m Clauses) Clauses {
 	return Clauses{
 		Tested: n.Tested + m.Tested, Untestable: n.Untestable + m.Untestable, Open: n.Open + m.Open,
 		Run: n.Run + m.Run, Kept: n.Kept + m.Kept, Broken: n.Broken + m.Broken, Unknown: n.Unknown + m.Unknown,
-		NotTried: n.NotTried + m.NotTried, OtherProfile: n.OtherProfile + m.OtherProfile, NotSelected: n.NotSelected + m.NotSelected,
+		NotTried: n.NotTried + m.NotTried, OtherProfile: n.OtherProfile + m.OtherProfile, OtherLLP: n.OtherLLP + m.OtherLLP,
+		NotSelected: n.NotSelected + m.NotSelected,
 	}
 }
 
@@ -95,6 +99,8 @@ func (n *Clauses) add(s State) {
 		n.NotTried++
 	case OtherProfile:
 		n.OtherProfile++
+	case OtherLLP:
+		n.OtherLLP++
 	case NotSelected:
 		n.NotSelected++
 	}
@@ -104,18 +110,18 @@ func (n *Clauses) add(s State) {
 
 // A history is what is known of a clause after a run.
 type history struct {
-	verdicts       map[Verdict]bool
-	skipped, other string // why a case was skipped, or is for other profiles
-	notSelected    bool
+	verdicts              map[Verdict]bool
+	skipped, other, layer string // why a case was skipped, or is for other profiles or lower layers
+	notSelected           bool
 }
 
 // states tells how the clauses of the catalogue fared in a run.
 func (r *Runner) states(results []Result) []ClauseState {
 	needs, _ := r.Profile.Offers()
-	return states(r.Groups, r.selects, needs, results)
+	return states(r.Groups, r.selects, needs, r.Profile.LLP(), results)
 }
 
-func states(groups []Group, selects func(string, Case) bool, offers Needs, results []Result) []ClauseState {
+func states(groups []Group, selects func(string, Case) bool, offers Needs, over LLP, results []Result) []ClauseState {
 	of := map[string][]*Result{} // by case
 	for i := range results {
 		of[results[i].Case] = append(of[results[i].Case], &results[i])
@@ -129,7 +135,7 @@ func states(groups []Group, selects func(string, Case) bool, offers Needs, resul
 					h = &history{verdicts: map[Verdict]bool{}}
 					known[id] = h
 				}
-				h.note(c, selects(g.Name, c), offers, of[c.ID()])
+				h.note(c, selects(g.Name, c), offers, over, of[c.ID()])
 			}
 		}
 	}
@@ -150,11 +156,16 @@ func states(groups []Group, selects func(string, Case) bool, offers Needs, resul
 }
 
 // note adds a case of the clause, with its results.
-func (h *history) note(c Case, selected bool, offers Needs, results []*Result) {
+func (h *history) note(c Case, selected bool, offers Needs, over LLP, results []*Result) {
 	lacking := lacks(c.Needs, offers)
 	switch {
 	case !selected:
 		h.notSelected = true
+	case c.leftOut(over) != "":
+		h.layer = "its cases are about MPA over TCP"
+		if over != RDP {
+			h.layer = "its cases are for --llp rdp"
+		}
 	case lacking != "":
 		h.other = lacking
 	case len(results) == 0:
@@ -181,6 +192,8 @@ func (h *history) state() (s State, reason string) {
 		return NotTried, h.skipped
 	case h.other != "":
 		return OtherProfile, h.other
+	case h.layer != "":
+		return OtherLLP, h.layer
 	}
 	return NotSelected, "--only selects none of its cases"
 }
@@ -232,8 +245,8 @@ func coverage(clauses []ClauseState, results []Result) []Coverage {
 	return out
 }
 
-// CoverageOf tells how much of the catalogue the groups' cases test.
+// CoverageOf returns how much of the catalogue the groups' cases test.
 func CoverageOf(groups []Group) []Coverage {
 	none := func(string, Case) bool { return false }
-	return coverage(states(groups, none, 0, nil), nil)
+	return coverage(states(groups, none, 0, TCP, nil), nil)
 }

@@ -70,7 +70,7 @@ func (s *Stream) AwaitMessage(op wire.Opcode) wire.Segment {
 }
 
 // AwaitResponse returns the data of the Read Response that has to come next, for a
-// sink of n octets at stag and to.
+// sink of n bytes at stag and to.
 func (s *Stream) AwaitResponse(stag uint32, to uint64, n int) []byte {
 	expected := fmt.Sprintf("an RDMA Read Response of %d octets to STag 0x%08x TO 0x%x", n, stag, to)
 	var data []byte
@@ -180,11 +180,11 @@ func (s *Stream) AwaitQuiet(why string) {
 	}
 }
 
-// AwaitAlive makes sure that the stream goes on: that the target answers a Read of
-// no octets, whose STags are not checked (RFC 5040 §5.2.1, RFC 5041 §5.2). With
-// how many octets it does so is not looked at, as Linux siw now and then takes
-// those of the Read before: other cases do. The case is inconclusive with a target
-// that takes no Reads.
+// AwaitAlive makes sure that the stream continues: that the target answers a Read
+// of no bytes, whose STags are not checked (RFC 5040 §5.2.1, RFC 5041 §5.2). It
+// does not check the length of the answer, as Linux siw now and then uses that of
+// the Read before: other cases do. The case is inconclusive with a target that
+// accepts no Reads.
 func (s *Stream) AwaitAlive() {
 	if s.IRD == 0 {
 		s.t.Inconclusive("the target takes no Reads, so that there is no way to see whether the stream goes on")
@@ -204,8 +204,9 @@ func (s *Stream) AwaitAlive() {
 	}
 }
 
-// AwaitContents makes sure that the buffer holds data from offset off on. If the
-// profile can't see that otherwise, it is read over the stream, which must go on.
+// AwaitContents makes sure that the buffer holds data from offset off on. If
+// the profile can't see that otherwise, it is read over the stream, which must
+// continue.
 func (s *Stream) AwaitContents(b *Buffer, off int, data []byte) {
 	got, err := s.t.session.Contents(s.t.ctx, b)
 	if errors.Is(err, ErrNoSight) {
@@ -236,7 +237,7 @@ func (s *Stream) AwaitQuietEnd() {
 	}
 }
 
-// difference says where octets are not what they should be.
+// difference says where bytes are not what they should be.
 func difference(got, want []byte) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d octets in place of %d", len(got), len(want))
@@ -249,7 +250,7 @@ func difference(got, want []byte) string {
 	return "no difference"
 }
 
-// short shows the beginning of octets.
+// short shows the beginning of bytes.
 func short(b []byte) string {
 	const most = 16
 	if len(b) > most {

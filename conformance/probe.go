@@ -31,7 +31,7 @@ const keyPrefix = "MPA ID "
 // context's cause if that ends. An answer may take as long as timeout.
 func Probe(ctx context.Context, p Profile, timeout time.Duration) error {
 	err := probe(ctx, p, Setup{}, timeout)
-	if errors.Is(err, ErrNotIWARP) || errors.Is(err, ErrRejects) {
+	if p.LLP() == TCP && (errors.Is(err, ErrNotIWARP) || errors.Is(err, ErrRejects)) {
 		if probe(ctx, p, Setup{Revision: 1}, timeout) == nil {
 			err = nil
 		}
@@ -63,6 +63,9 @@ func probe(ctx context.Context, p Profile, setup Setup, timeout time.Duration) (
 		return err
 	}
 	reply, err := conn.ReadFrame(timeout)
+	if p.LLP() == RDP {
+		return judgeAnswer(reply, err, timeout)
+	}
 	return judgeReply(reply, conn.Buffered(), err, timeout)
 }
 
@@ -86,3 +89,31 @@ func judgeReply(reply wire.Frame, rest int, err error, timeout time.Duration) er
 	}
 	return err
 }
+
+// judgeAnswer is judgeReply over RDP.
+func judgeAnswer(answer wire.Frame, err error, timeout time.Duration) error {
+	end, ended := errors.AsType[*wire.EndError](err)
+	switch {
+	case err == nil && answer.Flags&wire.FlagR != 0:
+		return &probeError{ErrRejects, "the target rejects an ordinary request"}
+	case errors.Is(err, wire.ErrMessage):
+		return &probeError{ErrNotIWARP, fmt.Sprintf("what listens there speaks RDP, but not DDP over it: %v", err)}
+	case ended:
+		return &probeError{ErrNotIWARP, fmt.Sprintf("what listens there speaks RDP, but closes the connection in answer to a request of DDP over it: %v", end)}
+	case errors.Is(err, wire.ErrSilence), errors.Is(err, net.ErrClosed):
+		return &probeError{ErrUnanswered, fmt.Sprintf("the target accepts connections of RDP, but does not answer a request within %v", timeout)}
+	}
+	return err
+}
+
+// A probeError is of one of the kinds above, in other words.
+type probeError struct {
+	kind error
+	text string
+}
+
+// Error returns the words.
+func (e *probeError) Error() string { return e.text }
+
+// Unwrap returns the kind.
+func (e *probeError) Unwrap() error { return e.kind }

@@ -18,16 +18,20 @@ type Profile interface {
 	// Begin makes ready for one case. Serial profiles run one case at a time.
 	Begin(ctx context.Context, tape *wire.Tape) (Session, error)
 	Serial() bool
+	// LLP is what DDP runs on, at the target and here.
+	LLP() LLP
 }
 
 // A Session is the use of a target for one case. Close ends it, with all that it
 // has opened.
 type Session interface {
-	// Dial opens a TCP connection to the target, which is to be the Responder that
-	// the Setup asks for.
+	// Dial opens a connection to the target, which must be the Responder that
+	// the Setup requests: one of TCP, or a wire.MessageConn of RDP.
 	Dial(ctx context.Context, setup Setup) (net.Conn, error)
+	// DialAddr opens one to an address at which the target is known to listen.
+	DialAddr(ctx context.Context, address string) (net.Conn, error)
 	// Accept has the target connect as the Initiator that the Setup asks for, and
-	// returns the TCP connection.
+	// returns the connection.
 	Accept(ctx context.Context, setup Setup) (net.Conn, error)
 	// Again returns the next connection that the target opens by itself, after one
 	// that Accept has returned.
@@ -55,8 +59,8 @@ type Exporter interface {
 
 // A Setup says how a connection is started. The zero Setup is an ordinary one:
 // revision 2 with IRD and ORD of DefaultDepth, CRCs, no markers; with a target
-// that is the Initiator, and has the test service, in the peer-to-peer model with
-// a Write as RTR, so that either side may go on.
+// that is the Initiator, and has the test service, in the peer-to-peer model
+// with a Write as RTR, so that either side may continue.
 //
 // What asks something of the target needs the test service.
 type Setup struct {
@@ -83,9 +87,11 @@ type Setup struct {
 	IRD, ORD   int   // 0 stands for DefaultDepth, negative numbers for 0
 	Private    []byte
 	PeerToPeer bool // as Initiator, it asks for the peer-to-peer model, and sends a Write as RTR
-	// MSS, if not 0, is how large TCP segments the tester says that it takes, in
-	// octets of TCP payload and options. Not every tester's machine can say that,
-	// nor a listener that is there already.
+	// Unsequenced lets RDP deliver in the order of arrival, in both directions.
+	Unsequenced bool
+	// MSS, if not 0, is how large TCP segments the tester says that it takes,
+	// in bytes of TCP payload and options. Not every tester's machine can say
+	// that, nor a listener that is there already.
 	MSS int
 }
 

@@ -40,6 +40,14 @@ func (r *recording) stream(local, remote net.Addr, initiator bool) wire.Recorder
 	return r.w.Stream(capture.AddrPort(local), capture.AddrPort(remote), initiator)
 }
 
+// segments returns the recorder of a connection of RDP; nil, if nothing is recorded.
+func (r *recording) segments() wire.SegmentRecorder {
+	if r == nil {
+		return nil
+	}
+	return r.w
+}
+
 // close returns the file's name.
 func (r *recording) close() (string, error) {
 	return r.name, errors.Join(r.w.Close(), r.file.Close())

@@ -6,7 +6,7 @@ import (
 	"urnic/conformance/wire"
 )
 
-// A Result tells how one case ended.
+// A Result is the result of one case.
 type Result struct {
 	Case    string   `json:"case"`    // its ID
 	Role    string   `json:"role"`    // the target's role in the connection: responder or initiator
@@ -44,6 +44,7 @@ type Report struct {
 	Tool     string        `json:"tool"` // "urnic", with its version
 	Target   string        `json:"target"`
 	Profile  string        `json:"profile"`
+	LLP      LLP           `json:"llp"` // what DDP ran on: tcp or rdp
 	Strict   bool          `json:"strict"`
 	Began    time.Time     `json:"began"`
 	Duration time.Duration `json:"duration_ns"`

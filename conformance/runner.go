@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -31,12 +30,13 @@ type run struct {
 // runs lists what Run runs: the cases that are selected, once for each role that
 // profile and case have in common. Those that the profile can't do at all are
 // skipped when it is their turn. Cases of RPC-over-RDMA and those of the RNIC below it
-// are not for the same profile: those of the other kind are left out.
+// are not for the same profile: those of the other kind are left out. So are those that are about a
+// lower layer that the run is not over.
 func (r *Runner) runs() []run {
 	needs, roles := r.Profile.Offers()
 	var out []run
 	for group, c := range r.Selected() {
-		if (c.Needs^needs)&NeedRPC != 0 {
+		if (c.Needs^needs)&NeedRPC != 0 || c.leftOut(r.Profile.LLP()) != "" {
 			continue
 		}
 		for _, role := range []Roles{Responder, Initiator} {
@@ -98,7 +98,7 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 		opts.Jobs = 1
 	}
 	runs := r.runs()
-	report := &Report{Profile: r.Profile.Name(), Strict: opts.Strict, Began: time.Now()}
+	report := &Report{Profile: r.Profile.Name(), LLP: r.Profile.LLP(), Strict: opts.Strict, Began: time.Now()}
 	results := make([]Result, len(runs))
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -205,6 +205,8 @@ func (r *Runner) one(ctx context.Context, opts Options, run run) Result {
 		res.Verdict, res.Reason = Skipped, fmt.Sprintf("the target can't be had as %s: see --listen", run.role)
 	case opts.Spare && run.c.harms(run.role):
 		res.Verdict, res.Reason = Skipped, "it is spared: "+run.c.Harm
+	case run.c.lacks(r.Profile.LLP()) != "":
+		res.Verdict, res.Reason = Skipped, run.c.lacks(r.Profile.LLP())
 	case run.c.Needs&^needs != 0:
 		res.Verdict = Skipped
 		res.Reason = fmt.Sprintf("the profile %s does not offer %s", r.Profile.Name(), run.c.Needs&^needs)
@@ -229,7 +231,7 @@ func advise(opts Options, res *Result) {
 // try runs a case that can be run.
 func (r *Runner) try(ctx context.Context, opts Options, run run, res *Result) {
 	tape := wire.NewTape()
-	t := &T{ctx: ctx, c: run.c, role: run.role, opts: opts, tape: tape, result: res}
+	t := &T{ctx: ctx, c: run.c, role: run.role, opts: opts, tape: tape, result: res, llp: r.Profile.LLP()}
 	needs, _ := r.Profile.Offers()
 	t.lasting = needs&NeedService == 0
 	var pcap *recording
@@ -239,9 +241,7 @@ func (r *Runner) try(ctx context.Context, opts Options, run run, res *Result) {
 			res.Verdict, res.Reason = Inconclusive, fmt.Sprintf("the recording can't be begun: %v", err)
 			return
 		}
-		t.record = func(local, remote net.Addr, initiator bool) wire.Recorder {
-			return pcap.stream(local, remote, initiator)
-		}
+		t.record = pcap
 	}
 	done := make(chan struct{})
 	go func() { // its own goroutine, as a case may end by runtime.Goexit

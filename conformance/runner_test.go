@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -16,7 +17,7 @@ import (
 
 	"urnic/conformance/service"
 	"urnic/conformance/wire"
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) { leakcheck.Main(m) }
 type deaf struct {
 	needs  Needs
 	roles  Roles
+	llp    LLP // "" is TCP
 	listen net.Listener
 	begun  int
 	closed int
@@ -35,6 +37,7 @@ type deaf struct {
 func (*deaf) Name() string             { return "deaf" }
 func (d *deaf) Offers() (Needs, Roles) { return d.needs, d.roles }
 func (*deaf) Serial() bool             { return false }
+func (d *deaf) LLP() LLP               { return cmp.Or(d.llp, TCP) }
 func (d *deaf) Begin(context.Context, *wire.Tape) (Session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,6 +49,10 @@ type deafSession struct{ d *deaf }
 
 func (s *deafSession) Dial(ctx context.Context, _ Setup) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", s.d.listen.Addr().String())
+}
+
+func (s *deafSession) DialAddr(ctx context.Context, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 func (s *deafSession) Accept(context.Context, Setup) (net.Conn, error) {

@@ -49,9 +49,9 @@ func (t *T) Open(setup Setup) *Stream {
 	return s
 }
 
-// NewStream turns a connection whose start-up the case has done by itself to full
-// operation. The frames are those that were sent and received. With the test
-// service, Started tells the target's queue pair.
+// NewStream switches a connection whose start-up the case has done itself to
+// full operation. The frames are those that were sent and received. With the
+// test service, Started identifies the target's queue pair.
 func (t *T) NewStream(c *wire.Conn, request, reply wire.Frame) *Stream {
 	s := t.NewDoomed(c, request, reply)
 	if t.lasting {
@@ -194,9 +194,9 @@ func (s *Stream) operate() {
 // may send (RFC 5044 §7.1.2 rule 4).
 func (s *Stream) Hello() { s.Post(wire.Tagged(wire.Write, 0, 0, nil)) }
 
-// Post sends segments, each in an FPDU of its own. Untagged ones get the MSN that
-// is due on their queue. What can't be sent, as the target has gone, is on the
-// tape only: what is expected afterwards tells.
+// Post sends segments, each in its own FPDU. Untagged ones get the MSN that is
+// due on their queue. What can't be sent, as the target is gone, is only on the
+// tape: a later expectation will fail.
 func (s *Stream) Post(segments ...wire.Segment) {
 	for _, seg := range segments {
 		s.PostFlawed(seg, wire.Flaw{})
@@ -229,7 +229,7 @@ func (s *Stream) PostExact(seg wire.Segment, flaw wire.Flaw) {
 // SetMSN changes the MSN that is due on a queue.
 func (s *Stream) SetMSN(qn, msn uint32) { s.msn[qn] = msn }
 
-// ReadRequest returns a Read Request for n octets.
+// ReadRequest returns a Read Request for n bytes.
 func ReadRequest(sinkSTag uint32, sinkTO uint64, n uint32, sourceSTag uint32, sourceTO uint64) wire.Segment {
 	h := wire.ReadHeader{SinkSTag: sinkSTag, SinkTO: sinkTO, Length: n, SourceSTag: sourceSTag, SourceTO: sourceTO}
 	return wire.Untagged(wire.ReadRequest, h.Octets())
@@ -242,7 +242,7 @@ const (
 	SinkTO   = 0x1000
 )
 
-// Read reads n octets of the target's memory, and returns them. It ends the case
+// Read reads n bytes of the target's memory, and returns them. It ends the case
 // as failed if what comes is not the response.
 func (s *Stream) Read(stag uint32, to uint64, n int) []byte {
 	s.Post(ReadRequest(SinkSTag, SinkTO, uint32(n), stag, to))
@@ -257,11 +257,11 @@ type BufferSpec struct {
 	Access []string
 	// PD is another protection domain than the stream's, if not 0.
 	PD int
-	// Base is the TO of the first octet, if not 0.
+	// Base is the TO of the first byte, if not 0.
 	Base uint64
 	// ZeroBased begins the TOs at 0, and so does not want Base.
 	ZeroBased bool
-	// AtEnd wants the last octets of the target's buffer, if it has one that is larger than
+	// AtEnd wants the last bytes of the target's buffer, if it has one that is larger than
 	// Length, and not the first: what lies behind them must not be open.
 	AtEnd bool
 	// OtherQP, if not 0, is the queue pair whose stream alone may use it.
@@ -271,8 +271,8 @@ type BufferSpec struct {
 // A Buffer is memory of the target.
 type Buffer struct {
 	STag   uint32
-	TO     uint64 // of its first octet
-	Length int    // octets: as many as were asked for
+	TO     uint64 // of its first byte
+	Length int    // bytes: as many as were asked for
 	MR     int    // its number in the test service
 	before []byte
 }
@@ -280,8 +280,8 @@ type Buffer struct {
 // Fill is what a buffer of the test service holds at first.
 const Fill = 0xA5
 
-// Buffer opens memory of the target, of n octets, for remote reads and
-// writes. What lies before it is not open; what lies behind it may be.
+// Buffer opens memory of the target, of n bytes, for remote reads and writes.
+// What lies before it is not open; what lies behind it may be.
 func (s *Stream) Buffer(n int) *Buffer { return s.BufferOf(BufferSpec{Length: n}) }
 
 // BufferAtEnd is Buffer for memory behind which nothing is open; before it, there may be.
@@ -298,7 +298,7 @@ func (s *Stream) BufferOf(spec BufferSpec) *Buffer {
 	return b
 }
 
-// Pattern returns n octets that are easily told from others.
+// Pattern returns n bytes that are easily told from others.
 func Pattern(n int) []byte {
 	b := make([]byte, 0, n+8)
 	for i := uint64(0); len(b) < n; i++ {
@@ -307,7 +307,7 @@ func Pattern(n int) []byte {
 	return b[:n]
 }
 
-// Segments cuts a message into segments of at most n octets of payload.
+// Segments cuts a message into segments of at most n bytes of payload.
 func Segments(message wire.Segment, n int) []wire.Segment {
 	var out []wire.Segment
 	rest := message.Payload
@@ -329,7 +329,7 @@ func Segments(message wire.Segment, n int) []wire.Segment {
 	}
 }
 
-// String names the buffer for people.
+// String returns a human-readable name of the buffer.
 func (b *Buffer) String() string {
 	return fmt.Sprintf("STag 0x%08x, TO 0x%x to 0x%x", b.STag, b.TO, b.TO+uint64(b.Length))
 }

@@ -22,7 +22,8 @@ type T struct {
 	opts    Options
 	session Session
 	tape    *wire.Tape
-	record  func(local, remote net.Addr, initiator bool) wire.Recorder
+	llp     LLP
+	record  *recording // or nil
 	conns   []*wire.Conn
 	lasting bool // the target's own messages are let pass
 	result  *Result
@@ -48,8 +49,8 @@ func (t *T) Quiet() time.Duration {
 // Note puts a remark on the tape.
 func (t *T) Note(format string, args ...any) { t.tape.Note(wire.Control, fmt.Sprintf(format, args...)) }
 
-// Fail ends the case: the target has broken the clause. What had to come, and what
-// came, are for people.
+// Fail ends the case: the target has broken the clause. Expected and actual are
+// human-readable.
 func (t *T) Fail(expected, gotFormat string, args ...any) {
 	t.verdict(Fail, "")
 	t.result.Expected, t.result.Got = expected, fmt.Sprintf(gotFormat, args...)
@@ -133,14 +134,25 @@ func (t *T) Root() []byte {
 	return handle
 }
 
-// Dial opens a TCP connection to the target as a Responder, and no more.
+// OverRDP reports whether the target is tested over RDP. Cases that judge DDP and RDMAP need not know.
+func (t *T) OverRDP() bool { return t.llp == RDP }
+
+// fits skips the case if its Setup asks for what the lower layer does not have.
+func (t *T) fits(setup Setup) {
+	if what := setup.ofMPA(); t.llp == RDP && what != "" {
+		t.Skip("over RDP there is no %s", what)
+	}
+}
+
+// Dial opens a connection to the target as a Responder, and no more.
 func (t *T) Dial(setup Setup) *wire.Conn {
+	t.fits(setup)
 	nc, err := t.session.Dial(t.ctx, setup)
 	t.Try(err, "connecting to the target")
 	return t.conn(nc, true)
 }
 
-// DialAddr opens a TCP connection to an address that the test service has named.
+// DialAddr opens a connection to an address that the test service has named.
 func (t *T) DialAddr(address string) *wire.Conn {
 	c, err := t.dial(address)
 	t.Try(err, "connecting to the target")
@@ -148,8 +160,7 @@ func (t *T) DialAddr(address string) *wire.Conn {
 }
 
 func (t *T) dial(address string) (*wire.Conn, error) {
-	d := net.Dialer{Timeout: t.opts.Timeout}
-	nc, err := d.DialContext(t.ctx, "tcp", address)
+	nc, err := t.session.DialAddr(t.ctx, address)
 	if err != nil {
 		t.tape.Look(false)
 		return nil, err
@@ -157,14 +168,15 @@ func (t *T) dial(address string) (*wire.Conn, error) {
 	return t.conn(nc, true), nil
 }
 
-// Accept has the target connect as an Initiator, and returns the TCP connection.
+// Accept has the target connect as an Initiator, and returns the connection.
 func (t *T) Accept(setup Setup) *wire.Conn {
+	t.fits(setup)
 	nc, err := t.session.Accept(t.ctx, setup)
 	t.Try(err, "waiting for the target to connect")
 	return t.conn(nc, false)
 }
 
-// Connect opens a TCP connection with the target in the role of this run.
+// Connect opens a connection with the target in the role of this run.
 func (t *T) Connect(setup Setup) *wire.Conn {
 	if t.role == Initiator {
 		return t.Accept(setup)
@@ -174,8 +186,10 @@ func (t *T) Connect(setup Setup) *wire.Conn {
 
 func (t *T) conn(nc net.Conn, initiator bool) *wire.Conn {
 	var rec wire.Recorder
-	if t.record != nil {
-		rec = t.record(nc.LocalAddr(), nc.RemoteAddr(), initiator)
+	if m, ok := nc.(wire.MessageConn); ok {
+		m.Record(t.record.segments())
+	} else if t.record != nil {
+		rec = t.record.stream(nc.LocalAddr(), nc.RemoteAddr(), initiator)
 	}
 	c := wire.NewConn(nc, t.tape, rec)
 	c.BeginMSNs(t.FirstMSN())

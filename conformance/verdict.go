@@ -9,7 +9,7 @@ type Verdict uint8
 const (
 	// Pass: the target did what the clause demands.
 	Pass Verdict = iota + 1
-	// Fail: it did not, and octets show it.
+	// Fail: it did not, and bytes show it.
 	Fail
 	// Inconclusive: what came says neither. A SHOULD that is not kept is
 	// inconclusive too, unless the run is strict.

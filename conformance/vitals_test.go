@@ -128,7 +128,7 @@ func TestATargetThatHangsFailsNothing(t *testing.T) {
 	})
 }
 
-// A target that is stopped for a while, and goes on, fails nothing for that.
+// A target that is stopped for a while, and continues, fails nothing for that.
 func TestATargetThatStopsForAWhileFailsNothing(t *testing.T) {
 	for _, stop := range []time.Duration{6 * time.Second, 12 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

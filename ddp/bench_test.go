@@ -28,12 +28,12 @@ func (l *shortcut) Post(header []byte, payload [][]byte, _ bool) (bool, error) {
 	}
 	b := l.memory[headroom-len(header) : headroom+n]
 	copy(b, header)
-	l.sink.Segment(b, l.order)
+	err := l.sink.Segment(b, l.order)
 	l.order++
-	return true, l.sink.err
+	return true, err
 }
 
-// The message is the same octets over and over.
+// The message is the same bytes over and over.
 func (l *shortcut) Gather(pieces [][]byte, _, n uint32) ([][]byte, error) {
 	return append(pieces, l.memory[headroom:headroom+n]), nil
 }
@@ -54,8 +54,9 @@ func (b *basin) Place(_ uint32, p []byte) error {
 	return nil
 }
 
-func (b *basin) Buffer(*UntaggedHeader, uint32) Buffer { return b }
-func (b *basin) Admit(*UntaggedHeader) error           { return nil }
+func (*basin) Arrived()                                         {}
+func (b *basin) Buffer(*UntaggedHeader, uint32) (Buffer, error) { return b, nil }
+func (b *basin) Admit(*UntaggedHeader) error                    { return nil }
 
 func (b *basin) PlaceTagged(h *TaggedHeader, p []byte) error {
 	pin, err := b.table.Acquire(h.STag, b.scope, stag.RemoteWrite, h.TO, uint64(len(p)))
@@ -135,7 +136,7 @@ func TestSegmentsInOrderCauseNoAllocation(t *testing.T) {
 	}
 }
 
-// Segments out of order need memory for what is missing, but not for ever more.
+// Segments out of order need memory for what is missing, but not forever more.
 func TestSegmentsOutOfOrderCauseNoAllocationInTheLongRun(t *testing.T) {
 	ulp := &basin{upper: *newUpper(nil), mem: make([]byte, 1)}
 	sink, order, msn := newSink(ulp, 1), uint64(0), uint32(1)
@@ -145,9 +146,9 @@ func TestSegmentsOutOfOrderCauseNoAllocationInTheLongRun(t *testing.T) {
 		for _, seg := range [][]byte{a, b, c} {
 			seg[10], seg[11], seg[12], seg[13] = byte(msn>>24), byte(msn>>16), byte(msn>>8), byte(msn)
 		}
-		sink.Segment(c, order+2)
-		sink.Segment(b, order+1)
-		sink.Segment(a, order)
+		_ = sink.Segment(c, order+2)
+		_ = sink.Segment(b, order+1)
+		_ = sink.Segment(a, order)
 		order, msn = order+3, msn+1
 	})
 	if allocs != 0 || sink.err != nil || ulp.delivered != 1001 {

@@ -185,7 +185,7 @@ func TestMessageIsDeliveredOnlyWhenWholeAndInTurn(t *testing.T) {
 		m := newMixture(t)
 		placed := 0
 		for i, x := range order {
-			m.sink.Segment(m.segments[x], uint64(x))
+			_ = m.sink.Segment(m.segments[x], uint64(x))
 			if got, want := m.told(), m.want(order[:i+1]); got != want {
 				t.Fatalf("after the segments %d the ULP was told %q; want %q (%v)", order[:i+1], got, want, m.sink.err)
 			}
@@ -218,7 +218,7 @@ func TestMessagesAreDeliveredOnceAndInOrder(t *testing.T) {
 		m := newMixture(t)
 		for i, x := range order {
 			for _, again := range append([]int{x}, order[:i+1]...) {
-				m.sink.Segment(m.segments[again], uint64(again))
+				_ = m.sink.Segment(m.segments[again], uint64(again))
 			}
 			if got, want := m.told(), m.want(order[:i+1]); got != want {
 				t.Fatalf("after the segments %d the ULP was told %q; want %q (%v)", order[:i+1], got, want, m.sink.err)
@@ -233,10 +233,10 @@ func TestMessagesAreDeliveredOnceAndInOrder(t *testing.T) {
 // What is delivered is the ULP's again: a repeated segment does not touch it.
 func TestRepeatedSegmentDoesNotTouchADeliveredBuffer(t *testing.T) {
 	s := newSinkTest(t, newUpper([]int{4}))
-	s.sink.Segment(untagged(0, 1, 0, true, "once"), 0)
+	_ = s.sink.Segment(untagged(0, 1, 0, true, "once"), 0)
 	copy(s.ulp.queues[0][0].mem, "mine")
 	calls := s.ulp.calls
-	s.sink.Segment(untagged(0, 1, 0, true, "once"), 0)
+	_ = s.sink.Segment(untagged(0, 1, 0, true, "once"), 0)
 	if got := string(s.ulp.queues[0][0].mem); got != "mine" || s.ulp.calls != calls || s.sink.err != nil {
 		t.Errorf("the buffer holds %q; %d calls; %v", got, s.ulp.calls-calls, s.sink.err)
 	}
@@ -251,7 +251,7 @@ func TestULPErrorAtDeliveryNamesItsSegment(t *testing.T) {
 		return nil
 	}
 	for _, x := range []int{5, 1, 3, 4, 2, 0} { // the first segment completes all of them
-		m.sink.Segment(m.segments[x], uint64(x))
+		_ = m.sink.Segment(m.segments[x], uint64(x))
 	}
 	m.wantError(CodeInvalidMO, m.segments[1])
 	if got := m.told(); got != "one1;" {
@@ -265,7 +265,7 @@ func TestSegmentBeyondTheWindowEndsReception(t *testing.T) {
 		s := newSinkTest(t, u)
 		s.take(untagged(0, 1, 0, true, "a"))
 		b := untagged(0, 3, 0, true, "c")
-		s.sink.Segment(b, max(1+ahead, ahead))
+		_ = s.sink.Segment(b, max(1+ahead, ahead))
 		if ahead <= DefaultWindow {
 			s.wantMessages("a")
 			continue
@@ -282,7 +282,7 @@ func TestWholeWindowInReverseOrder(t *testing.T) {
 	s := newSinkTest(t, u)
 	msg := text(DefaultWindow + 1)
 	for i := DefaultWindow; i >= 0; i-- {
-		s.sink.Segment(untagged(0, 1, uint32(i), i == DefaultWindow, msg[i:i+1]), uint64(i))
+		_ = s.sink.Segment(untagged(0, 1, uint32(i), i == DefaultWindow, msg[i:i+1]), uint64(i))
 	}
 	s.wantMessages(msg)
 	if len(s.sink.waiting) != 0 {
@@ -291,7 +291,7 @@ func TestWholeWindowInReverseOrder(t *testing.T) {
 }
 
 // verdict says what becomes of the first segment of a stream whose ULP has one
-// queue with two buffers of 16 octets, and 64 octets at lowBase under tag.
+// queue with two buffers of 16 bytes, and 64 bytes at lowBase under tag.
 func verdict(b []byte, tag stag.STag) (code Code, fails, placed bool) {
 	n := uint64(len(b))
 	switch {

@@ -51,27 +51,27 @@ func (c Code) String() string {
 	return fmt.Sprintf("DDP error type %d code 0x%02x", c>>8, uint8(c))
 }
 
-// TermWord returns the first two octets of the Terminate message that reports
+// TermWord returns the first two bytes of the Terminate message that reports
 // the code: layer 1 over the code (RFC 5040 §4.8).
 func (c Code) TermWord() uint16 { return 0x1000 | uint16(c) }
 
 // An Error is an error that the Data Sink found in a DDP segment (RFC 5041
-// §7.1). Header and SegmentLen are what a Terminate message carries of it.
+// §7.1). A Terminate message carries Header and SegmentLen.
 type Error struct {
 	Code       Code
 	Clause     string // the rule that was broken
-	Reason     string // what was found, for people
+	Reason     string // what was found, human-readable
 	Header     []byte // the offending DDP header, as received; nil for a local catastrophic error
-	SegmentLen int    // length of the segment in octets, header included
+	SegmentLen int    // length of the segment in bytes, header included
 	Err        error  // the cause, if there is one
 }
 
-// Error says what was found and which rule it breaks.
+// Error returns what was found and which rule it breaks.
 func (e *Error) Error() string { return "ddp: " + e.Code.String() + e.Detail() }
 
-// Detail returns what Error says after the code: ": " and the reason, ": " and the cause, and
-// the clause in parentheses, as far as there are such. Errors that have said the code in
-// their own words add it to them.
+// Detail returns the text of Error after the code: ": " and the reason, ": " and the cause,
+// and the clause in parentheses, each if it is set. Errors that describe the code in their
+// own words append it.
 func (e *Error) Detail() string {
 	s := ""
 	if e.Reason != "" {
@@ -86,7 +86,7 @@ func (e *Error) Detail() string {
 	return s
 }
 
-// cause returns the text of the cause, without what the code says.
+// cause returns the text of the cause, without what the code already says.
 func (e *Error) cause() string {
 	if access, ok := e.Err.(*stag.AccessError); ok && access.Violation == violations[e.Code] { //nolint:errorlint // others have words of their own
 		return access.Detail()
@@ -94,7 +94,8 @@ func (e *Error) cause() string {
 	return e.Err.Error()
 }
 
-// violations are the codes that say the same as the STag table does.
+// violations are the codes whose text says the same as the error of the STag
+// table.
 var violations = map[Code]stag.Violation{
 	CodeInvalidSTag: stag.InvalidSTag, CodeBaseBounds: stag.OutOfBounds, CodeSTagNotAssociated: stag.NotAssociated, CodeTOWrap: stag.Wrap,
 }
@@ -102,5 +103,5 @@ var violations = map[Code]stag.Violation{
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// TermWord returns the first two octets of the Terminate that reports e.
+// TermWord returns the first two bytes of the Terminate that reports e.
 func (e *Error) TermWord() uint16 { return e.Code.TermWord() }

@@ -22,11 +22,13 @@ func (m *mailbox) Place(off uint32, p []byte) error {
 	return nil
 }
 
-func (m *mailbox) Buffer(_ *ddp.UntaggedHeader, ahead uint32) ddp.Buffer {
+func (m *mailbox) Arrived() {}
+
+func (m *mailbox) Buffer(_ *ddp.UntaggedHeader, ahead uint32) (ddp.Buffer, error) {
 	if ahead > 0 {
-		return nil
+		return nil, nil
 	}
-	return m
+	return m, nil
 }
 
 func (m *mailbox) Admit(*ddp.UntaggedHeader) error { return nil }

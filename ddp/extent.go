@@ -2,12 +2,13 @@ package ddp
 
 import "slices"
 
-// maxGaps bounds how scattered a message may come. Senders "SHOULD transmit …
-// in increasing MO order" (RFC 5041 §5.3), so that there is none.
+// maxGaps bounds how scattered the segments of a message may arrive. Senders
+// "SHOULD transmit … in increasing MO order" (RFC 5041 §5.3), so that there are
+// no gaps.
 const maxGaps = 64
 
-// An extent is the part of a message that has been placed: all octets up to
-// upto, and ranges beyond, apart from each other and in order.
+// An extent is the part of a message that has been placed: all bytes up to
+// upto, and ranges beyond, disjoint and in order.
 type extent struct {
 	upto   uint64
 	beyond []span
@@ -15,10 +16,10 @@ type extent struct {
 
 type span struct{ from, to uint64 }
 
-// add adds the octets from from up to to, and reports whether there are not too
+// add adds the bytes from from up to to, and reports whether there are not too
 // many gaps.
 func (e *extent) add(from, to uint64) bool {
-	if from <= e.upto && len(e.beyond) == 0 { // the one case that good senders cause
+	if from <= e.upto && len(e.beyond) == 0 { // the only case with a sender that conforms to §5.3
 		e.upto = max(e.upto, to)
 		return true
 	}
@@ -43,7 +44,7 @@ func (e *extent) add(from, to uint64) bool {
 	return len(e.beyond) <= maxGaps
 }
 
-// is reports whether the extent is exactly the octets up to end.
+// is reports whether the extent is exactly the bytes up to end.
 func (e *extent) is(end uint64) bool { return e.upto == end && len(e.beyond) == 0 }
 
 func (e *extent) reset() { e.upto, e.beyond = 0, e.beyond[:0] }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An octetMap is an extent in plain: one flag an octet.
+// An octetMap is an extent in plain: one flag a byte.
 type octetMap [256]bool
 
 func (m *octetMap) add(from, to uint64) {

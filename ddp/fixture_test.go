@@ -21,9 +21,11 @@ type upper struct {
 	scope     stag.Scope
 
 	got    []delivery
-	calls  int // of all methods
-	placed int // octets, of both kinds
+	calls  int // of all methods but Arrived
+	placed int // bytes, of both kinds
 
+	arrived []int                       // calls before each segment
+	decline error                       // that Buffer fails with, or nil
 	admit   func(*UntaggedHeader) error // or nil
 	deliver func(*delivery) error       // or nil
 }
@@ -95,13 +97,18 @@ func placementError(err error) error {
 	}[e.Violation]}
 }
 
-func (u *upper) Buffer(h *UntaggedHeader, ahead uint32) Buffer {
+func (u *upper) Arrived() { u.arrived = append(u.arrived, u.calls) }
+
+func (u *upper) Buffer(h *UntaggedHeader, ahead uint32) (Buffer, error) {
 	u.calls++
+	if u.decline != nil {
+		return nil, u.decline
+	}
 	open := u.queues[h.QN][u.delivered[h.QN]:]
 	if uint64(ahead) >= uint64(len(open)) {
-		return nil
+		return nil, nil
 	}
-	return open[ahead]
+	return open[ahead], nil
 }
 
 func (u *upper) Admit(h *UntaggedHeader) error {
@@ -157,7 +164,7 @@ func domains(t testing.TB, n int) []*pd.Domain {
 	return d
 }
 
-// expose lets the peer write to n octets at offset base.
+// expose lets the peer write to n bytes at offset base.
 func (u *upper) expose(t testing.TB, base uint64, n int) (stag.STag, []byte) {
 	t.Helper()
 	if u.scope.Domain == nil {
@@ -198,7 +205,7 @@ func newSinkTest(t testing.TB, u *upper) *sinkTest {
 // take hands over segments in the sender's order.
 func (s *sinkTest) take(segments ...[]byte) {
 	for _, b := range segments {
-		s.sink.Segment(b, s.order)
+		_ = s.sink.Segment(b, s.order)
 		s.order++
 	}
 }
@@ -274,10 +281,11 @@ func TestTryReceiveOfNothingDoesNothing(t *testing.T) {
 		t.Errorf("%v, %v; delivered %v", some, err, u.got)
 	}
 	// An error is told once; after it, what comes is dropped in silence.
-	for i, want := range []bool{true, false} {
-		m.Inject(untagged(0, 7, 0, true, "bad"), uint64(1+i))
-		if some, err := s.TryReceive(); !some || (err != nil) != want {
-			t.Errorf("bad segment %d: %v, %v", i, some, err)
+	m.Inject(untagged(0, 7, 0, true, "bad"), 1)
+	m.Inject(untagged(0, 7, 0, true, "bad"), 2)
+	for i, want := range []bool{true, false, false} { // the first segment comes again
+		if some, err := s.TryReceive(); some == want || (err != nil) != want {
+			t.Errorf("call %d: %v, %v", i, some, err)
 		}
 	}
 	// The end, and a segment behind it.

@@ -12,7 +12,7 @@ const (
 	Version = 1
 
 	// TaggedHeaderLen is the length of the header of a segment that targets a
-	// Tagged Buffer, in octets (RFC 5041 §4.2).
+	// Tagged Buffer, in bytes (RFC 5041 §4.2).
 	TaggedHeaderLen = 14
 	// UntaggedHeaderLen is that of one that targets an Untagged Buffer (§4.3).
 	UntaggedHeaderLen = 18
@@ -23,8 +23,8 @@ const (
 	controlVersion  = 0x03
 )
 
-// A Control is the DDP Control Field, the first octet of each DDP segment
-// (RFC 5041 §4.1).
+// A Control is the DDP Control Field, the first byte of each DDP segment (RFC
+// 5041 §4.1).
 type Control uint8
 
 // NewControl returns the control field of a segment that this implementation
@@ -61,7 +61,7 @@ type TaggedHeader struct {
 	TO      uint64
 }
 
-// AppendBinary appends the TaggedHeaderLen octets of h to b. It never fails.
+// AppendBinary appends the TaggedHeaderLen bytes of h to b. It never fails.
 func (h TaggedHeader) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, byte(h.Control))                       // T(1)=1 L(1) Rsvd(4) DV(2)
 	b = append(b, h.RsvdULP)                             // RsvdULP (8)
@@ -84,7 +84,7 @@ type UntaggedHeader struct {
 	MO      uint32
 }
 
-// AppendBinary appends the UntaggedHeaderLen octets of h to b. It never fails.
+// AppendBinary appends the UntaggedHeaderLen bytes of h to b. It never fails.
 func (h UntaggedHeader) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, byte(h.Control))                     // T(1)=0 L(1) Rsvd(4) DV(2)
 	b = append(b, h.RsvdULP[:]...)                     // RsvdULP (40)
@@ -105,8 +105,8 @@ func lastMark(c Control) string {
 	return ""
 }
 
-// A Segment is a DDP segment as it arrives: one of the two headers, and the
-// ULP Payload, which aliases the octets that were parsed.
+// A Segment is a DDP segment as it arrives: one of the two headers, and the ULP
+// Payload, which aliases the bytes that were parsed.
 type Segment struct {
 	Control  Control
 	Tagged   TaggedHeader   // valid if Control.Tagged()
@@ -114,7 +114,7 @@ type Segment struct {
 	Payload  []byte
 }
 
-// HeaderLen returns the length of the segment's header in octets.
+// HeaderLen returns the length of the segment's header in bytes.
 func (s *Segment) HeaderLen() int {
 	if s.Control.Tagged() {
 		return TaggedHeaderLen
@@ -132,10 +132,10 @@ func (s *Segment) AppendBinary(b []byte) ([]byte, error) {
 	return append(b, s.Payload...), nil
 }
 
-// ParseSegment reads one DDP segment; b is all of it, as the LLP keeps its
-// boundaries. The version is not judged here, but by Sink. It fails with
-// CodeLocalCatastrophic if b is shorter than the header that its first octet
-// announces, for which RFC 5041 §7.2 has no number of its own.
+// ParseSegment decodes one DDP segment; b is all of it, as the LLP preserves
+// its boundaries. ParseSegment does not validate the version; Sink does. It
+// fails with CodeLocalCatastrophic if b is shorter than the header that its
+// first byte announces, for which RFC 5041 §7.2 has no number of its own.
 func ParseSegment(b []byte) (s Segment, err error) {
 	if len(b) == 0 {
 		return Segment{}, shortSegment(b)

@@ -25,7 +25,7 @@ type traffic struct {
 	region []byte
 
 	next int               // the message in turn
-	told int               // octets of it that were delivered, if it is tagged
+	told int               // bytes of it that were delivered, if it is tagged
 	msn  map[uint32]uint32 // of the last message delivered, by QN
 }
 
@@ -46,7 +46,7 @@ func newTraffic(t testing.TB, rng *rand.Rand, n int) *traffic {
 			b.WriteByte(byte(1 + rng.IntN(255)))
 		}
 		if m.Tagged {
-			room += 1 + rng.IntN(3) // octets that must stay zero
+			room += 1 + rng.IntN(3) // bytes that must stay zero
 			m.TO = trafficBase + uint64(room)
 			room += length
 		} else {
@@ -134,23 +134,24 @@ func (tr *traffic) finished() {
 type repeater struct {
 	*ddptest.LLP
 	rng  *rand.Rand
-	kept []func(place func([]byte, uint64))
+	kept []func(place func([]byte, uint64) error) error
 }
 
-func (l *repeater) Receive(place func([]byte, uint64)) error {
-	return l.LLP.Receive(func(b []byte, order uint64) {
-		place(b, order)
+func (l *repeater) Receive(place func([]byte, uint64) error) error {
+	return l.LLP.Receive(func(b []byte, order uint64) error {
+		err := place(b, order)
 		switch l.rng.IntN(4) {
 		case 0:
-			place(b, order)
+			err = errors.Join(err, place(b, order))
 		case 1:
-			l.kept = append(l.kept, func(place func([]byte, uint64)) { place(b, order) })
+			l.kept = append(l.kept, func(place func([]byte, uint64) error) error { return place(b, order) })
 		case 2:
 			for _, again := range l.kept {
-				again(place)
+				err = errors.Join(err, again(place))
 			}
 			l.kept = nil
 		}
+		return err
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 
 // A Buffer is an untagged buffer.
 type Buffer interface {
-	// Len returns the size of the buffer in octets.
+	// Len returns the size of the buffer in bytes.
 	Len() uint64
 	// Place copies p to offset off. The range lies inside the buffer.
 	Place(off uint32, p []byte) error
@@ -15,35 +15,44 @@ type Buffer interface {
 
 // A Receiver is the ULP at the Data Sink.
 //
-// What is placed is checked before. Delivery is in the sender's order, whatever
-// the order of placement. An error that a method returns ends the stream's
-// reception; it reaches the caller of Stream.Receive with header and length of
-// the segment.
+// Segments are validated before they are placed. Delivery is in the sender's
+// order, whatever the order of placement. An error that a method returns ends
+// the stream's reception; it reaches the caller of Stream.Receive with header
+// and length of the segment.
 type Receiver interface {
+	// Arrived is called for each segment before it is validated or placed, and again
+	// for one that was declined.
+	Arrived()
+
 	// PlaceTagged carries out the checks of RFC 5041 §7.1 on the STag, the TO
 	// and the length of a tagged segment that is not empty, and places it.
 	PlaceTagged(h *TaggedHeader, payload []byte) error
 
-	// Buffer returns the buffer of a message of a queue: ahead 0 is the oldest
-	// one that has not been delivered, and so on. It returns nil if there is
-	// none.
+	// Buffer returns the buffer of a message of a queue: ahead 0 is the oldest one
+	// that has not been delivered, and so on. If there is none, it returns nil and no
+	// error, which ends the stream (CodeMSNNoBuffer). If the ULP does not accept the
+	// message yet, it returns an error that wraps ErrDeclined: the segment stays with
+	// the LLP, and the next call of Stream.Receive calls Buffer again.
 	//
-	// It is asked before the MSN is judged, so that a peer can ask for any:
-	// nothing must be given up for a question. A message is under way once
-	// something is placed, which happens with ahead above 0 only if the LLP
-	// changes the order.
-	Buffer(h *UntaggedHeader, ahead uint32) Buffer
-	// Admit judges the ULP's part of an untagged header before the payload is
-	// placed.
+	// It is called before the MSN is validated, so a peer can cause a call with any
+	// number: a call must not consume anything. A message has begun once something is
+	// placed, which happens with ahead above 0 only if the LLP changes the order.
+	Buffer(h *UntaggedHeader, ahead uint32) (Buffer, error)
+	// Admit validates the ULP's part of an untagged header before the payload
+	// is placed.
 	Admit(h *UntaggedHeader) error
 
-	// DeliverTagged is told of each tagged segment, in order; the message ends
-	// with the one that has the Last flag. n is the length of its payload.
+	// DeliverTagged is called for each tagged segment, in order. The message
+	// ends with the one that has the Last flag. n is the length of its payload.
 	DeliverTagged(h *TaggedHeader, n int) error
 	// DeliverUntagged delivers a message with the header of its last segment
-	// and the length of the message in octets.
+	// and the length of the message in bytes.
 	DeliverUntagged(h *UntaggedHeader, length uint32) error
 }
+
+// ErrDeclined says that the ULP does not accept a message yet, see Receiver.Buffer. It
+// is not an error of the stream.
+var ErrDeclined = errors.New("ddp: the ULP does not take the message yet")
 
 // DefaultWindow is how many segments an LLP may be ahead of the first one that
 // is missing.
@@ -61,12 +70,13 @@ type Sink struct {
 	err     error              // the first error, with which reception ended
 	ended   bool               // the peer has torn down its half
 
-	// What is at work, here so that passing it to the ULP allocates nothing.
-	seg  Segment // the one that came
+	// What is being processed. It is here so that passing it to the ULP
+	// allocates nothing.
+	seg  Segment // the one that has arrived
 	turn arrival // the one that is being placed or delivered
 }
 
-// A queue is what the sink knows of one queue of untagged buffers.
+// A queue is the sink's state of one queue of untagged buffers.
 type queue struct {
 	first   uint32 // MSN of the oldest message that is not delivered
 	covered extent // of that message, as far as it is in turn
@@ -87,29 +97,34 @@ func newSink(ulp Receiver, queues int) Sink {
 	return s
 }
 
-// Segment takes one segment from the LLP. After the first error it silently
-// drops what comes (RFC 5041 §7.1).
-func (s *Sink) Segment(b []byte, order uint64) {
+// Segment processes one segment from the LLP. An error that wraps ErrDeclined says
+// that it was not accepted, and that nothing has changed. Any other error ends
+// reception: from then on Segment silently drops segments (RFC 5041 §7.1).
+func (s *Sink) Segment(b []byte, order uint64) error {
+	s.ulp.Arrived()
 	if s.err != nil {
-		return
+		return nil
 	}
 	if s.ended {
 		s.err = &Error{
 			Code: CodeLocalCatastrophic, Clause: "RFC 5041 §6.2.1", SegmentLen: len(b),
 			Reason: "a segment came after the peer had torn the stream down gracefully",
 		}
-		return
+		return s.err
 	}
 	if s.seg, s.err = ParseSegment(b); s.err != nil {
-		return
+		return s.err
 	}
-	if err := s.take(&s.seg, order); err != nil {
-		s.err = s.turn.describe(err)
-	}
+	err := s.take(&s.seg, order)
 	s.seg.Payload = nil
+	if err == nil || errors.Is(err, ErrDeclined) {
+		return err
+	}
+	s.err = s.turn.describe(err)
+	return s.err
 }
 
-// take places a segment and delivers what is in turn then.
+// take places a segment and delivers what is then in turn.
 func (s *Sink) take(seg *Segment, order uint64) error {
 	if order < s.next {
 		return nil // an LLP that repeats a segment breaks §3 rule 11; it is delivered once
@@ -121,7 +136,7 @@ func (s *Sink) take(seg *Segment, order uint64) error {
 			Reason: fmt.Sprintf("a segment came %d segments early; at most %d are kept track of", order-s.next, s.window),
 		}
 	}
-	if err := s.place(seg, order == s.next); err != nil {
+	if err := s.place(seg, order-s.next); err != nil {
 		return err
 	}
 	if order != s.next {
@@ -144,8 +159,9 @@ func (s *Sink) take(seg *Segment, order uint64) error {
 	}
 }
 
-// place validates a segment and places its payload.
-func (s *Sink) place(seg *Segment, inTurn bool) error {
+// place validates a segment that arrives that many segments early, and places its
+// payload.
+func (s *Sink) place(seg *Segment, early uint64) error {
 	if v := seg.Control.Version(); v != Version {
 		code := CodeUntaggedVersion
 		if seg.Control.Tagged() {
@@ -154,7 +170,7 @@ func (s *Sink) place(seg *Segment, inTurn bool) error {
 		return &Error{Code: code, Clause: "RFC 5041 §4.1", Reason: fmt.Sprintf("DV is %d; it must be %d", v, Version)}
 	}
 	if !seg.Control.Tagged() {
-		return s.placeUntagged(&seg.Untagged, seg.Payload, inTurn)
+		return s.placeUntagged(&seg.Untagged, seg.Payload, early)
 	}
 	if len(seg.Payload) == 0 {
 		return nil // "STag and TO fields MUST NOT be checked": §5.2
@@ -163,7 +179,7 @@ func (s *Sink) place(seg *Segment, inTurn bool) error {
 }
 
 // placeUntagged runs the checks of RFC 5041 §7.1 in their order.
-func (s *Sink) placeUntagged(h *UntaggedHeader, payload []byte, inTurn bool) error {
+func (s *Sink) placeUntagged(h *UntaggedHeader, payload []byte, early uint64) error {
 	fail := func(code Code, format string, args ...any) error {
 		return &Error{Code: code, Clause: "RFC 5041 §7.1", Reason: fmt.Sprintf(format, args...)}
 	}
@@ -178,7 +194,11 @@ func (s *Sink) placeUntagged(h *UntaggedHeader, payload []byte, inTurn bool) err
 	delivered := int32(ahead) < 0
 	var buf Buffer
 	if !delivered {
-		if buf = s.ulp.Buffer(h, ahead); buf == nil {
+		var err error
+		switch buf, err = s.ulp.Buffer(h, ahead); {
+		case err != nil:
+			return err
+		case buf == nil:
 			return fail(CodeMSNNoBuffer, "no buffer is posted to queue %d for MSN %d; the oldest open one is %d", h.QN, h.MSN, q.first)
 		}
 		// 3. MO and 4. MO + length are within the buffer.
@@ -191,10 +211,11 @@ func (s *Sink) placeUntagged(h *UntaggedHeader, payload []byte, inTurn bool) err
 		}
 	}
 	// 5. The MSN is in the range of the available buffers; and a segment that is
-	// in turn belongs to the oldest open message. Without the latter, deliver
+	// in turn belongs to the oldest open message, one that is early to none that the
+	// missing segments can't end. Without the latter, deliver
 	// would refuse the segment as well, but it would have been placed in the
-	// buffer of a later message by then.
-	if delivered || inTurn && ahead != 0 {
+	// buffer of a later message by then, and a peer could have any number of buffers used.
+	if delivered || uint64(ahead) > early {
 		return fail(CodeMSNRange, "MSN %d came on queue %d where %d is in turn", h.MSN, h.QN, q.first)
 	}
 	if err := s.ulp.Admit(h); err != nil {
@@ -246,7 +267,7 @@ func badMO(h *UntaggedHeader, reason string) error {
 	return &Error{Code: CodeInvalidMO, Clause: "RFC 5041 §5.4", Reason: fmt.Sprintf("queue %d, MSN %d, MO %d: %s", h.QN, h.MSN, h.MO, reason)}
 }
 
-// describe adds to an error what a Terminate message tells of the segment.
+// describe adds to an error what a Terminate message contains of the segment.
 func (a *arrival) describe(err error) error {
 	var header []byte
 	if a.tagged.Control.Tagged() {

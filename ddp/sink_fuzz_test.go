@@ -17,6 +17,9 @@ type guarded struct {
 	tagged guardedBuffer
 	sink   *Sink
 	calls  int
+
+	arrived int  // segments
+	decline bool // what Buffer is asked for
 }
 
 const (
@@ -24,7 +27,7 @@ const (
 	guardedTO             = 1 << 32
 )
 
-// A guardedBuffer knows which of its octets were placed.
+// A guardedBuffer knows which of its bytes were placed.
 type guardedBuffer struct {
 	*guarded
 	placed    []bool
@@ -80,16 +83,21 @@ func (g *guarded) PlaceTagged(h *TaggedHeader, p []byte) error {
 	return g.tagged.Place(uint32(h.TO-guardedTO), p)
 }
 
-func (g *guarded) Buffer(h *UntaggedHeader, ahead uint32) Buffer {
+func (g *guarded) Arrived() { g.arrived++ }
+
+func (g *guarded) Buffer(h *UntaggedHeader, ahead uint32) (Buffer, error) {
 	g.alive()
+	if g.decline {
+		return nil, ErrDeclined
+	}
 	if h.MSN-g.next[h.QN] != ahead {
 		g.Errorf("MSN %d is %d ahead of %d", h.MSN, ahead, g.next[h.QN])
 	}
 	i := uint64(g.next[h.QN]-1) + uint64(ahead)
 	if i >= uint64(len(g.queues[h.QN])) {
-		return nil
+		return nil, nil
 	}
-	return &g.queues[h.QN][i]
+	return &g.queues[h.QN][i], nil
 }
 
 func (g *guarded) Admit(h *UntaggedHeader) error {
@@ -121,7 +129,7 @@ func (g *guarded) DeliverUntagged(h *UntaggedHeader, length uint32) error {
 	return nil
 }
 
-// hostile makes the octets that fuzz the sink: per segment, how its order
+// hostile makes the bytes that fuzz the sink: per segment, how its order
 // differs from the number of segments before it, its length, and the segment.
 func hostile(orders []int8, segments ...[]byte) (b []byte) {
 	for i, seg := range segments {
@@ -152,7 +160,13 @@ func FuzzSink(f *testing.F) {
 			length := min(int(data[1]), len(data)-2)
 			seg := slices.Clone(data[2 : 2+length])
 			data = data[2+length:]
-			sink.Segment(seg, uint64(order))
+			before := g.arrived
+			if err := declinedFirst(g, seg, uint64(order)); first != nil && err != nil || first == nil && err != sink.err { //nolint:errorlint // the very same
+				t.Fatalf("Segment = %v; before it %v, after it %v", err, first, sink.err)
+			}
+			if g.arrived != before+2 {
+				t.Fatalf("the ULP was told of %d segments", g.arrived-before)
+			}
 			clear(seg) // it is the lower layer's again
 			if first == nil && sink.err != nil {
 				first = sink.err
@@ -165,6 +179,19 @@ func FuzzSink(f *testing.F) {
 			t.Fatalf("%d segments are kept", n)
 		}
 	})
+}
+
+// declinedFirst hands the sink a segment twice, of which the ULP declines the first if it
+// is asked. If it is not, the second is another one, that is dropped.
+func declinedFirst(g *guarded, seg []byte, order uint64) error {
+	g.decline = true
+	err := g.sink.Segment(seg, order)
+	g.decline = false
+	if errors.Is(err, ErrDeclined) {
+		return g.sink.Segment(seg, order)
+	}
+	g.Arrived()
+	return err
 }
 
 // checkHostileError checks that an error tells the segment it is about.

@@ -4,48 +4,49 @@ import (
 	"errors"
 	"fmt"
 
+	"urnic/internal/host/memfault"
 	"urnic/stag"
 )
 
-// A Payload is where the octets of a message come from. It is asked segment by
+// A Payload is the source of the bytes of a message. It is called for each
 // segment, so that memory need not be held for longer than that.
 type Payload interface {
-	// Gather appends to pieces the memory of n octets from offset off of the
-	// message. Release says that they are posted: the memory is not used any
-	// more, or if it is stable, not after the LLP's next Flush.
+	// Gather appends to pieces the memory of n bytes from offset off of the
+	// message. Release is called when they are posted: the memory is no longer
+	// used or, if it is stable, not after the LLP's next Flush.
 	Gather(pieces [][]byte, off, n uint32) ([][]byte, error)
 	Release()
-	// Stable reports whether nobody changes the memory until then.
+	// Stable reports whether the memory does not change until then.
 	Stable() bool
 }
 
-// MaxMessage is the length of the longest ULP message, in octets (RFC 5041
+// MaxMessage is the length of the longest ULP message, in bytes (RFC 5041
 // §5.2).
 const MaxMessage = 1<<32 - 1
 
-// A Message is a DDP message on its way out. What the ULP sets stays the same
+// A Message is a DDP message that is being sent. What the ULP sets is the same
 // in each of its segments (RFC 5041 §4.2, §4.3).
 type Message struct {
 	Tagged  bool
-	RsvdULP [5]byte // of which a tagged message carries the first octet
+	RsvdULP [5]byte // of which a tagged message carries the first byte
 
 	STag stag.STag // tagged
-	TO   uint64    // tagged: of the first octet
+	TO   uint64    // tagged: of the first byte
 
 	QN uint32 // untagged
 
-	Length  uint64  // octets, at most MaxMessage
+	Length  uint64  // bytes, at most MaxMessage
 	Payload Payload // may be nil if Length is 0
 
 	begun bool
 	msn   uint32
-	sent  uint32 // octets posted
+	sent  uint32 // bytes posted
 }
 
 // Reset makes m ready to describe another message.
 func (m *Message) Reset() { *m = Message{} }
 
-// Sent returns how many octets of the message have been posted to the LLP.
+// Sent returns how many bytes of the message have been posted to the LLP.
 func (m *Message) Sent() uint32 { return m.sent }
 
 // MSN returns the message sequence number of an untagged message that has been
@@ -57,8 +58,8 @@ func (m *Message) MSN() uint32 { return m.msn }
 var ErrClosed = errors.New("ddp: the stream is being torn down: nothing more can be sent")
 
 // A Source is the sending half of a DDP stream: it cuts messages into segments
-// (RFC 5041 §5.2). Messages leave in the order in which they are submitted; a
-// message must be done before the next one begins, unless it is given up
+// (RFC 5041 §5.2). Messages are sent in the order in which they are submitted.
+// A message must be done before the next one begins, unless it is dropped
 // because the stream ends. It is not safe for concurrent use.
 type Source struct {
 	llp    LLP
@@ -77,16 +78,30 @@ func newSource(llp LLP, queues int) Source {
 	return s
 }
 
-// Send posts segments of m until all of them are posted, which it reports, or
-// the LLP has no room. It is called again with the same message then, after a
-// Flush.
+// A MessageError reports that a message could not be sent: it is invalid, or its
+// payload could not be read. It is not an error of the LLP.
+type MessageError struct {
+	Err error
+}
+
+// Error returns what was wrong.
+func (e *MessageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what was wrong.
+func (e *MessageError) Unwrap() error { return e.Err }
+
+// Send posts segments of m until all are posted or the LLP has no space. It reports
+// whether all are posted. If not, it must be called again with the same message, after
+// a Flush.
 //
-// It fails with ErrClosed after Close, and for messages that are too long or go
-// to a queue that there is not; errors of the payload and the LLP are passed on.
+// After Close, it fails with a *MessageError that wraps ErrClosed. It fails with other
+// *MessageErrors if the message is too long, if its queue does not exist, or if its
+// payload can't be read: Gather fails, or the LLP reports a *memfault.Error. Other
+// errors of the LLP are passed on.
 func (s *Source) Send(m *Message) (done bool, err error) {
 	if !m.begun {
 		if err := s.begin(m); err != nil {
-			return false, err
+			return false, &MessageError{err}
 		}
 	}
 	for {
@@ -129,7 +144,7 @@ func (m *Message) headerLen() int {
 	return UntaggedHeaderLen
 }
 
-// post posts the segment with the next n octets of m.
+// post posts the segment with the next n bytes of m.
 func (s *Source) post(m *Message, n uint32, last bool) (bool, error) {
 	var header []byte
 	if m.Tagged {
@@ -146,12 +161,15 @@ func (s *Source) post(m *Message, n uint32, last bool) (bool, error) {
 	}
 	pieces, err := m.Payload.Gather(s.pieces[:0], m.sent, n)
 	if err != nil {
-		return false, err
+		return false, &MessageError{err}
 	}
 	ok, err := s.llp.Post(header, pieces, m.Payload.Stable())
 	m.Payload.Release()
 	clear(pieces)
 	s.pieces = pieces[:0]
+	if err != nil && errors.As(err, new(*memfault.Error)) {
+		err = &MessageError{err}
+	}
 	return ok, err
 }
 

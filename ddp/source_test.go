@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// text returns n octets, no two neighbouring runs of which are alike.
+// text returns n bytes, no two neighbouring runs of which are alike.
 func text(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
@@ -37,7 +37,7 @@ func record(t testing.TB, l *tape, messages ...Message) []Segment {
 	return segs
 }
 
-// sized returns m with n octets of payload.
+// sized returns m with n bytes of payload.
 func sized(m Message, n int) Message {
 	m.Length, m.Payload = uint64(n), octets(text(n))
 	return m
@@ -248,7 +248,7 @@ type endless struct {
 	LLP
 	*testing.T
 	tagged   bool
-	next     uint64 // offset of the next octet
+	next     uint64 // offset of the next byte
 	segments int
 	last     bool
 }

@@ -19,7 +19,7 @@ type memoryTest struct {
 
 const (
 	lowBase  = 0x10000
-	highBase = math.MaxUint64 - 64 // of 64 octets: the region ends as high as one can
+	highBase = math.MaxUint64 - 64 // of 64 bytes: the region ends as high as one can
 )
 
 func newMemoryTest(t testing.TB) *memoryTest {
@@ -219,7 +219,7 @@ func TestTaggedFlagSelectsTheBufferModel(t *testing.T) {
 		t.Errorf("the untagged buffer holds %q", got)
 	}
 
-	// The same octets but for T: what was the STag is part of RsvdULP then, and
+	// The same bytes but for T: what was the STag is part of RsvdULP then, and
 	// the other way round.
 	b := untagged(0, 1, 0, true, "untagged")
 	b[0] |= controlTagged

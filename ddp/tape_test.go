@@ -2,8 +2,11 @@ package ddp
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
+
+	"urnic/internal/host/memfault"
 )
 
 // A tape is a lower layer that keeps what is posted.
@@ -42,7 +45,7 @@ func (l *tape) Flush(bool) (bool, error) {
 	return true, nil
 }
 
-// octets is a payload that comes in several pieces.
+// bytes is a payload that comes in several pieces.
 type octets string
 
 func (o octets) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
@@ -124,7 +127,7 @@ func TestPayloadThatFailsIsAnErrorOfSend(t *testing.T) {
 	src := newSource(l, 1)
 	p := &held{octets: octets(make([]byte, 1000)), err: gone}
 	m := &Message{Length: 1000, Payload: p}
-	if done, err := src.Send(m); done || !errors.Is(err, gone) {
+	if done, err := src.Send(m); done || !ofMessage(err) || !errors.Is(err, gone) || err.Error() != gone.Error() {
 		t.Errorf("Send = %v, %v", done, err)
 	}
 	if p.held != 0 || len(l.segments) != 1 || m.Sent() != 110 {
@@ -136,10 +139,25 @@ func TestLLPErrorIsAnErrorOfSend(t *testing.T) {
 	lost := errors.New("lost")
 	src := newSource(&tape{err: lost}, 1)
 	p := &held{octets: "x"}
-	if done, err := src.Send(&Message{Length: 1, Payload: p}); done || !errors.Is(err, lost) || p.held != 0 {
+	for _, m := range []Message{{Length: 1, Payload: p}, {}} {
+		if done, err := src.Send(&m); done || ofMessage(err) || !errors.Is(err, lost) || p.held != 0 {
+			t.Errorf("Send = %v, %v; the payload is held %d times", done, err, p.held)
+		}
+	}
+}
+
+// An LLP that can't read the payload is not lost.
+func TestPayloadThatTheLLPCannotReadIsAnErrorOfTheMessage(t *testing.T) {
+	l := &tape{err: fmt.Errorf("post: %w", &memfault.Error{Addr: 1})}
+	src := newSource(l, 1)
+	p := &held{octets: "x"}
+	if done, err := src.Send(&Message{Length: 1, Payload: p}); done || !ofMessage(err) || !errors.As(err, new(*memfault.Error)) || p.held != 0 {
 		t.Errorf("Send = %v, %v; the payload is held %d times", done, err, p.held)
 	}
 }
+
+// ofMessage reports whether an error of Send is one of the message, not of the LLP.
+func ofMessage(err error) bool { return errors.As(err, new(*MessageError)) }
 
 func TestMessageThatCannotBeSentIsRefused(t *testing.T) {
 	l := &tape{}
@@ -149,7 +167,7 @@ func TestMessageThatCannotBeSentIsRefused(t *testing.T) {
 		"no payload":              {Length: 1},
 		"no payload, tagged":      {Tagged: true, Length: 1},
 	} {
-		if done, err := src.Send(m); done || err == nil {
+		if done, err := src.Send(m); done || !ofMessage(err) {
 			t.Errorf("%s: Send = %v, %v", name, done, err)
 		}
 	}

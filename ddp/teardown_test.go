@@ -55,7 +55,7 @@ func (l *watched) Flush(wait bool) (bool, error) {
 	return l.LLP.Flush(wait)
 }
 
-func (l *watched) Receive(place func([]byte, uint64)) error {
+func (l *watched) Receive(place func([]byte, uint64) error) error {
 	if l.receive != nil {
 		return l.receive
 	}
@@ -343,14 +343,18 @@ func TestFatalErrorIsToldToTheULP(t *testing.T) {
 type burst struct {
 	*watched
 	segments [][]byte
+	order    uint64
 	err      error
 }
 
-func (l *burst) Receive(place func([]byte, uint64)) error {
-	for i, b := range l.segments {
-		place(b, uint64(i))
+func (l *burst) Receive(place func([]byte, uint64) error) error {
+	for len(l.segments) > 0 {
+		if err := place(l.segments[0], l.order); err != nil {
+			return err
+		}
+		l.segments = l.segments[1:]
+		l.order++
 	}
-	l.segments = nil
 	return l.err
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// newUntaggedTest has two buffers of 16 octets in queue 0, one of 8 in queue 1,
+// newUntaggedTest has two buffers of 16 bytes in queue 0, one of 8 in queue 1,
 // none in queue 2, and no queue 3.
 func newUntaggedTest(t testing.TB) *sinkTest {
 	return newSinkTest(t, newUpper([]int{16, 16}, []int{8}, nil))
@@ -128,7 +128,7 @@ func TestUntaggedSegmentsAtTheLimitsArePlaced(t *testing.T) {
 func TestSegmentThatComesEarlyMustHaveABuffer(t *testing.T) {
 	early := untagged(0, 3, 0, true, "x")
 	s := newUntaggedTest(t)
-	s.sink.Segment(early, 2)
+	_ = s.sink.Segment(early, 2)
 	s.wantError(CodeMSNNoBuffer, early)
 }
 
@@ -137,9 +137,9 @@ func TestSegmentThatComesEarlyMustHaveABuffer(t *testing.T) {
 func TestEarlySegmentIsJudgedWhenItIsInTurn(t *testing.T) {
 	early := untagged(0, 2, 0, true, "early")
 	s := newUntaggedTest(t)
-	s.sink.Segment(early, 1)
+	_ = s.sink.Segment(early, 1)
 	s.wantMessages()
-	s.sink.Segment(untagged(1, 1, 0, true, "other"), 0)
+	_ = s.sink.Segment(untagged(1, 1, 0, true, "other"), 0)
 	s.wantError(CodeMSNRange, early)
 	if got := s.ulp.messages(); !slices.Equal(got, []string{"other"}) {
 		t.Errorf("delivered %q", got)
@@ -149,11 +149,31 @@ func TestEarlySegmentIsJudgedWhenItIsInTurn(t *testing.T) {
 func TestEarlySegmentOfAMessageThatHasEndedIsAnError(t *testing.T) {
 	early := untagged(0, 1, 1, false, "y")
 	s := newUntaggedTest(t)
-	s.sink.Segment(early, 1)
-	s.sink.Segment(untagged(0, 1, 0, true, "x"), 0)
+	_ = s.sink.Segment(early, 1)
+	_ = s.sink.Segment(untagged(0, 1, 0, true, "x"), 0)
 	s.wantError(CodeMSNRange, early)
 	if got := s.ulp.messages(); !slices.Equal(got, []string{"x"}) {
 		t.Errorf("delivered %q", got)
+	}
+}
+
+// A message needs a segment: so many can't be under way as there are buffers, if fewer
+// segments are missing.
+func TestEarlySegmentBelongsToNoMessageBeyondWhatIsMissing(t *testing.T) {
+	for order := range uint64(3) {
+		for msn := range uint32(3) {
+			s := newSinkTest(t, newUpper([]int{4, 4, 4}))
+			b := untagged(0, 1+msn, 0, true, "x")
+			if _ = s.sink.Segment(b, order); uint64(msn) <= order {
+				if s.sink.err != nil || s.ulp.placed != 1 {
+					t.Errorf("order %d, MSN %d: %v", order, 1+msn, s.sink.err)
+				}
+				continue
+			}
+			if s.wantError(CodeMSNRange, b); s.ulp.placed != 0 {
+				t.Errorf("order %d, MSN %d: it was placed", order, 1+msn)
+			}
+		}
 	}
 }
 
@@ -163,7 +183,7 @@ func TestEarlySegmentOfADeliveredMessageFailsAtOnce(t *testing.T) {
 	s := newUntaggedTest(t)
 	s.take(untagged(0, 1, 0, true, "x"))
 	late := untagged(0, 1, 1, true, "y")
-	s.sink.Segment(late, 3)
+	_ = s.sink.Segment(late, 3)
 	s.wantError(CodeMSNRange, late)
 }
 
@@ -171,7 +191,7 @@ func TestSegmentBeyondTheWindowFails(t *testing.T) {
 	s := newUntaggedTest(t)
 	s.take(untagged(0, 1, 0, true, "x"))
 	far := untagged(0, 2, 0, true, "y")
-	s.sink.Segment(far, 1+DefaultWindow+1)
+	_ = s.sink.Segment(far, 1+DefaultWindow+1)
 	s.wantError(CodeLocalCatastrophic, far)
 	if want := fmt.Sprintf("came %d segments early", DefaultWindow+1); s.sink.err == nil || !strings.Contains(s.sink.err.Error(), want) {
 		t.Errorf("the error is %v; want %q in it", s.sink.err, want)
@@ -358,11 +378,11 @@ type counting struct {
 	lengths []uint32
 }
 
-func (c *counting) Buffer(_ *UntaggedHeader, ahead uint32) Buffer {
+func (c *counting) Buffer(_ *UntaggedHeader, ahead uint32) (Buffer, error) {
 	if ahead > 0 {
-		return nil
+		return nil, nil
 	}
-	return &c.buffer
+	return &c.buffer, nil
 }
 
 func (c *counting) DeliverUntagged(_ *UntaggedHeader, length uint32) error {
@@ -370,7 +390,7 @@ func (c *counting) DeliverUntagged(_ *UntaggedHeader, length uint32) error {
 	return nil
 }
 
-// feed makes the sink take octets from MO mo up to end.
+// feed makes the sink take bytes from MO mo up to end.
 func feed(s *Sink, order *uint64, mo, end uint64, last bool) (segment []byte) {
 	b := make([]byte, UntaggedHeaderLen+4<<20)
 	for mo < end && s.err == nil {
@@ -378,7 +398,7 @@ func feed(s *Sink, order *uint64, mo, end uint64, last bool) (segment []byte) {
 		h := UntaggedHeader{Control: NewControl(false, last && mo+n == end), MSN: 1, MO: uint32(mo)}
 		_, _ = h.AppendBinary(b[:0])
 		segment = b[:UntaggedHeaderLen+n]
-		s.Segment(segment, *order)
+		_ = s.Segment(segment, *order)
 		*order++
 		mo += n
 	}

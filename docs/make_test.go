@@ -38,6 +38,7 @@ func TestEveryMakeCommandIsRunByTheGate(t *testing.T) {
 	}
 	// The gate runs the program behind make prove itself, for one proof at a time.
 	gate["prove"] = strings.Contains(read(t, ".ci/run"), `"$logs/prove" record "$1"`)
+	gate["lint"] = gate["lint-code"] && gate["tidy"]
 	pages, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)

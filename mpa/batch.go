@@ -4,34 +4,34 @@ import (
 	"slices"
 	"sync"
 
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 )
 
 const (
 	// A batch is short enough that what is checksummed or copied for it is still
 	// in the processor's cache when the kernel copies it.
-	batchLimit = 128 << 10  // octets of a batch
-	arenaSize  = batchLimit // octets of a batch that are copied
+	batchLimit = 128 << 10  // bytes of a batch
+	arenaSize  = batchLimit // bytes of a batch that are copied
 	pieceLimit = 512        // pieces of a batch
 )
 
 var arenas = sync.Pool{New: func() any { return new([arenaSize]byte) }}
 
-// A batch is a run of FPDUs on its way to the stream: pieces of an arena, which
-// holds headers, trailers and small payloads, and pieces of the ULP's memory.
-// It has an arena only while it is not empty.
+// A batch is a run of FPDUs that are being sent to the stream: pieces of an
+// arena, which holds headers, trailers and small payloads, and pieces of the
+// ULP's memory. It has an arena only while it is not empty.
 type batch struct {
 	holding
 	arena    *[arenaSize]byte
-	used     int      // octets of the arena
+	used     int      // bytes of the arena
 	pieces   [][]byte // to be written, in order
-	written  int      // pieces that are out
+	written  int      // pieces that are sent
 	foreign  []int    // pieces, by number, that are the ULP's memory
 	kept     []kept   // what was copied of them
-	octets   int      // in pieces, not yet out
+	octets   int      // in pieces, not yet sent
 	open     bool     // the last piece ends where the arena's used part does
 	flushes  int
-	posted   uint64 // octets since the beginning
+	posted   uint64 // bytes since the beginning
 	accepted uint64
 	fpdus    [][]byte // in the arena, not yet recorded; only with a Recorder
 	lost     error    // a *MemoryError: the pieces that are left are the last
@@ -40,11 +40,12 @@ type batch struct {
 // A kept is an arena with pieces that were the ULP's memory.
 type kept struct {
 	arena *[arenaSize]byte
-	used  int // octets
+	used  int // bytes
 	last  int // the number of the last piece
 }
 
-// fits reports whether an FPDU can be added that copies and refers to so much.
+// fits reports whether an FPDU can be added that copies and refers to so many
+// bytes.
 func (b *batch) fits(copied, pieces, octets int) bool {
 	return b.octets == 0 || b.used+copied <= arenaSize && len(b.pieces)+pieces <= pieceLimit && b.octets+octets <= batchLimit
 }
@@ -123,7 +124,7 @@ func (b *batch) cutFault(fault *memfault.Error) bool {
 	if first < 0 {
 		return false
 	}
-	b.cut(first, fault) // the memory is there again, but only the kernel knows since when
+	b.cut(first, fault) // the memory is readable again, but only the kernel knows since when
 	return true
 }
 
@@ -140,7 +141,7 @@ func (b *batch) cut(i int, err error) {
 	b.wrote(0)
 }
 
-// wrote takes n octets off the front.
+// wrote removes n bytes from the front.
 func (b *batch) wrote(n int) {
 	b.octets -= n
 	b.accepted += uint64(n)
@@ -162,14 +163,14 @@ func (b *batch) wrote(n int) {
 	}
 }
 
-// end reports whether a batch all of which is out was whole.
+// end reports whether a batch that is sent was whole.
 func (b *batch) end() (bool, error) {
 	b.done()
 	b.hold(b.size())
 	return b.lost == nil, b.lost
 }
 
-// done gives the arena of an empty batch back.
+// done releases the arena of an empty batch.
 func (b *batch) done() {
 	if b.octets == 0 && b.arena != nil {
 		arenas.Put(b.arena)

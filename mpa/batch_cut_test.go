@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 )
 
-// own adds octets that the arena holds.
+// own adds bytes that the arena holds.
 func (b *batch) own(n int) { b.commit(append(b.room(), make([]byte, n)...)) }
 
 func TestBatchTakesAsMuchAsItsLimits(t *testing.T) {

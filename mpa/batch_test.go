@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // The ULP gets its memory back when Flush returns, however much of it the stream

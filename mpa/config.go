@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// A CRCPolicy says what an endpoint wants of CRCs (RFC 5044 §4.4).
+// A CRCPolicy says whether an endpoint wants CRCs (RFC 5044 §4.4).
 type CRCPolicy uint8
 
 // The policies.
 const (
-	// CRCPrefer asks for CRCs, so that they are used: the default.
+	// CRCPrefer requests CRCs, so that they are used: the default.
 	CRCPrefer CRCPolicy = iota
-	// CRCRequire insists on CRCs. With the other side that comes to the same, as
-	// both must use what either asks for, whatever the other frame says (RFC 5044
-	// §7.1.1); the first FPDU of a peer that does not ends in a CRC error.
+	// CRCRequire insists on CRCs. On the wire it is the same as CRCPrefer, as
+	// both sides must use CRCs if either requests them (RFC 5044 §7.1.1). If
+	// the peer does not, its first FPDU ends in a CRC error.
 	CRCRequire
-	// CRCOff asks for none; they are used only if the peer asks. Choose it
-	// where something else protects the data as well (RFC 5044 §4.4).
+	// CRCOff requests none: they are used only if the peer requests them.
+	// Choose it only where something else protects the data as well (RFC 5044
+	// §4.4).
 	CRCOff
 )
 
@@ -44,54 +45,56 @@ func ParseCRCPolicy(name string) (CRCPolicy, error) {
 	return 0, fmt.Errorf("mpa: no CRC policy %q: say prefer, require or off", name)
 }
 
-// The time limits of the start-up phases, where a Config does not say others.
+// The default time limits of the start-up phases.
 const (
 	DefaultRequestTimeout   = 5 * time.Second
 	DefaultReplyTimeout     = 10 * time.Second
 	DefaultFirstFPDUTimeout = 10 * time.Second
 )
 
-// Config says how an endpoint starts an MPA connection. The zero Config is
-// ready for use: revision 2 with fall-back to 1, CRCs, no markers, no reads.
+// Config has the parameters with which an endpoint starts an MPA connection.
+// The zero Config is ready for use: revision 2 with fallback to 1, CRCs, no
+// markers, no Reads.
 type Config struct {
 	// Revision pins the revision, if it is Revision1 or Revision2. Zero leaves
-	// it open: an Initiator asks for 2 if there is something enhanced to ask
-	// for, a Responder takes what comes.
+	// it open: an Initiator requests 2 if it has something enhanced to request,
+	// and a Responder accepts either.
 	Revision uint8
 
 	CRC     CRCPolicy
 	Markers bool // ask the peer to send us markers
 
-	// IRD and ORD are the depths wanted: how many RDMA Reads may be in
-	// progress from the peer and to the peer (RFC 6581 §9.1), 0 to MaxDepth. A
-	// Responder with IRD 0 takes a Read as RTR only if the two sides have no other
-	// kind in common; its IRD is 1 then.
+	// IRD and ORD are the depths wanted: how many RDMA Reads may be outstanding
+	// from the peer and to the peer (RFC 6581 §9.1), 0 to MaxDepth. A Responder
+	// with IRD 0 accepts a Read as RTR only if the two sides have no other kind in
+	// common. Its IRD is then 1.
 	IRD, ORD uint16
-	// MaxIRD is how far an Initiator can raise IRD if the Responder's ORD
-	// wants it; less than IRD means not at all.
+	// MaxIRD is how far an Initiator can raise IRD if the Responder's ORD needs
+	// it. Less than IRD means not at all.
 	MaxIRD uint16
 	// MinORD makes a Responder reject Initiators whose IRD is smaller.
 	MinORD uint16
-	// ULPDepths makes an Initiator leave IRD and ORD to the ULP: they are taken
-	// as they are and not negotiated. A Responder goes by the Request.
+	// ULPDepths makes an Initiator leave IRD and ORD to the ULP: they are used
+	// as they are, without negotiation. A Responder does what the Request says.
 	ULPDepths bool
 
-	// PeerToPeer makes an Initiator ask for the peer-to-peer model, in which
+	// PeerToPeer makes an Initiator request the peer-to-peer model, in which
 	// either side may send first (RFC 6581 §9.2).
 	PeerToPeer bool
 	// RTR is the set of ready-to-receive indications that this side can send
 	// as Initiator and accept as Responder. Zero stands for all.
 	RTR RTR
 
-	// PrivateData goes into the Request or the Reply, up to MaxPrivateData octets,
+	// PrivateData goes into the Request or the Reply, up to MaxPrivateData bytes,
 	// EnhancedLen fewer in an enhanced one. A Reply is enhanced if the Request is.
 	PrivateData []byte
 
-	// MULPDU, if not zero, is used in place of what the segment size gives, for
-	// peers that are known to take larger FPDUs; MinMULPDU to MaxMULPDU.
+	// MULPDU, if not zero, replaces the value that follows from the segment
+	// size, for peers that are known to accept larger FPDUs; MinMULPDU to
+	// MaxMULPDU.
 	MULPDU int
-	// EMSS is the segment size in octets to go by if the stream can't tell
-	// one. Zero stands for DefaultEMSS.
+	// EMSS is the segment size in bytes to use if the stream can't report one.
+	// Zero stands for DefaultEMSS.
 	EMSS int
 
 	RequestTimeout   time.Duration // a Responder's wait for the Request; 0: the default
@@ -100,24 +103,24 @@ type Config struct {
 
 	// Settle makes an Initiator wait that long after the Reply, or until the
 	// Responder has sent something, before it sends its first FPDU. Zero stands
-	// for not at all. Linux siw wants it: an FPDU that comes before it has
-	// turned its socket over from start-up to full operation is not noticed
-	// until another one comes.
+	// for no wait. Linux siw needs it: it does not notice an FPDU that arrives
+	// before it has switched its socket from start-up to full operation, until
+	// another one arrives.
 	Settle time.Duration
 
-	Recorder Recorder // sees all that passes, if not nil
+	Recorder Recorder // records all that passes, if not nil
 }
 
-// DefaultEMSS is a segment size that any path of Ethernet has room for.
+// DefaultEMSS is a segment size that fits any Ethernet path.
 const DefaultEMSS = 1448
 
-// enhanced reports whether an Initiator wants something enhanced (RFC 6581 §10:
+// enhanced reports whether an Initiator needs an enhanced frame (RFC 6581 §10:
 // without that, "MUST NOT use the enhanced … formats").
 func (c *Config) enhanced() bool {
 	return c.Revision != Revision1 && (!c.ULPDepths || c.PeerToPeer)
 }
 
-// room returns how many octets of private data go into a frame.
+// room returns how many bytes of private data go into a frame.
 func room(enhanced bool) int {
 	if enhanced {
 		return MaxPrivateData - EnhancedLen
@@ -125,9 +128,9 @@ func room(enhanced bool) int {
 	return MaxPrivateData
 }
 
-// Check returns a *ConfigError if the configuration can't be carried out in either
-// role. What takes a Config looks itself; Check is for those who keep one for
-// later. How much private data fit depends on the role.
+// Check returns a *ConfigError if the configuration is invalid in both roles.
+// Functions that take a Config check it themselves; Check is for programs that
+// keep one for later. How much private data fits depends on the role.
 func (c *Config) Check() error {
 	fail := func(format string, args ...any) error {
 		return &ConfigError{fmt.Sprintf(format, args...)}
@@ -186,8 +189,8 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-// A ConfigError says what is wrong with a Config, or that a context or a stream is
-// missing. No octet was sent.
+// A ConfigError reports what is wrong with a Config, or that a context or a stream
+// is missing. No byte was sent.
 type ConfigError struct{ Reason string }
 
 // Error says what is wrong.

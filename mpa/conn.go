@@ -9,15 +9,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"urnic/internal/sockio"
+	"urnic/internal/host/sockio"
 )
 
 // A Conn is an MPA connection in full operation: it carries ULPDUs as FPDUs
-// over a byte stream, and is a lower layer as RFC 5041 §3 wants it.
+// over a byte stream, and is a lower layer as RFC 5041 §3 requires.
 //
 // One goroutine at a time may send (Post, Flush, CloseWrite) while another one
-// receives (Receive, TryReceive, Await, Discard). The other methods may be called
-// from anywhere.
+// receives (Receive, TryReceive, Await, Discard). The other methods may be
+// called from any goroutine.
 type Conn struct {
 	netConn  net.Conn
 	stream   sockio.Stream
@@ -26,7 +26,7 @@ type Conn struct {
 	rec      recording
 
 	fixedMULPDU int // or 0
-	emss        int // if the stream can't tell
+	emss        int // if the stream can't report it
 	mulpdu      atomic.Int64
 
 	framer   Framer   // of the sender
@@ -80,7 +80,8 @@ func newConn(conn net.Conn, cfg *Config, p Params) *Conn {
 	return c
 }
 
-// open lets FPDUs out: the first FPDU of the peer has come, or need not any more.
+// open allows FPDUs to be sent: the first FPDU of the peer has arrived, or is
+// no longer needed.
 func (c *Conn) open() {
 	c.openOnce.Do(func() {
 		c.isOpen.Store(true)
@@ -91,12 +92,12 @@ func (c *Conn) open() {
 	})
 }
 
-// MaySend reports whether FPDUs may be sent. A Responder may not before it has
-// received the Initiator's first one (RFC 5044 §7.1.2 rule 4): until then, what
-// is posted waits.
+// MaySend reports whether FPDUs may be sent. A Responder may not send before it
+// has received the Initiator's first one (RFC 5044 §7.1.2 rule 4). Until then,
+// what is posted waits.
 func (c *Conn) MaySend() bool { return c.isOpen.Load() }
 
-// Params returns what start-up has settled.
+// Params returns what start-up has negotiated.
 func (c *Conn) Params() Params { return c.params }
 
 // LocalAddr returns the address of this end.
@@ -105,8 +106,8 @@ func (c *Conn) LocalAddr() net.Addr { return c.netConn.LocalAddr() }
 // RemoteAddr returns the address of the peer.
 func (c *Conn) RemoteAddr() net.Addr { return c.netConn.RemoteAddr() }
 
-// MULPDU returns the largest ULPDU in octets that makes an FPDU of one TCP
-// segment (RFC 5044 §4.5). It follows the stream's segment size.
+// MULPDU returns the length in bytes of the largest ULPDU whose FPDU fits into
+// one TCP segment (RFC 5044 §4.5). It follows the stream's segment size.
 func (c *Conn) MULPDU() int { return int(c.mulpdu.Load()) }
 
 // measure brings MULPDU up to date.
@@ -123,8 +124,8 @@ func (c *Conn) measure() {
 }
 
 // CloseWrite ends this end's half of the connection gracefully: the peer gets
-// all that Flush has handed over, then the end of the stream (RFC 5044 §7.2).
-// Receiving goes on.
+// all that Flush has sent, then the end of the stream (RFC 5044 §7.2).
+// Receiving continues.
 func (c *Conn) CloseWrite() error {
 	c.recordFin()
 	if err := c.stream.CloseWrite(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -134,8 +135,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. What Flush has not handed over is lost, and so
-// may be the rest if CloseWrite did not come first or something is unread, see
+// Close closes the connection. What Flush has not sent is lost. The rest may be
+// lost too if CloseWrite was not called first or something is unread, see
 // Discard. A second call has no effect.
 func (c *Conn) Close() error { return c.end(c.stream.Close, false) }
 
@@ -144,7 +145,7 @@ func (c *Conn) Abort() error { return c.end(c.stream.Abort, true) }
 
 func (c *Conn) abortFor(cause *Error) {
 	c.cause.CompareAndSwap(nil, cause)
-	_ = c.Abort() // cause is what there is to tell
+	_ = c.Abort() // cause is the error to report
 }
 
 func (c *Conn) end(how func() error, reset bool) error {

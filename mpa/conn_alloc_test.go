@@ -18,7 +18,7 @@ func TestTransferAllocatesNothing(t *testing.T) {
 				header, memory := make([]byte, 18), make([]byte, MaxMULPDU)
 				payload := make([][]byte, 1)
 				arrived := make(chan struct{}, len(sizes))
-				place := func([]byte, uint64) { arrived <- struct{}{} }
+				place := each(func([]byte, uint64) { arrived <- struct{}{} })
 				go func() {
 					for res.Receive(place) == nil {
 					}

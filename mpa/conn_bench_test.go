@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // transports are the streams of the benchmarks.
@@ -48,7 +48,7 @@ func carry(b *testing.B, ini, res *Conn, size int) time.Duration {
 	go func() {
 		n := 0
 		var err error
-		place := func(u []byte, _ uint64) { n += len(u) }
+		place := each(func(u []byte, _ uint64) { n += len(u) })
 		for err == nil {
 			err = res.Receive(place)
 		}
@@ -91,7 +91,7 @@ func carry(b *testing.B, ini, res *Conn, size int) time.Duration {
 	return elapsed
 }
 
-// bare sends so many octets over a stream without MPA.
+// bare sends so many bytes over a stream without MPA.
 func bare(b *testing.B, x, y net.Conn, octets int) time.Duration {
 	defer x.Close()
 	defer y.Close()
@@ -123,16 +123,15 @@ func BenchmarkPingPong(b *testing.B) {
 			x, y := tr.open(b)
 			ini, res := connect(b, x, y, Config{}, Config{})
 			go func() {
-				for res.Receive(func([]byte, uint64) {}) == nil {
+				for res.Receive(ignore) == nil {
 					if err := say(res); err != nil {
 						return
 					}
 				}
 			}()
-			place := func([]byte, uint64) {}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := errors.Join(say(ini), ini.Receive(place)); err != nil {
+				if err := errors.Join(say(ini), ini.Receive(ignore)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
-	"urnic/internal/sockio"
+	"urnic/internal/host/sockio"
+	"urnic/internal/test/simnet"
 )
 
 // endings are the ways to tear a connection down from this side.
@@ -102,7 +102,7 @@ func TestNothingIsTransferredAfterTeardown(t *testing.T) {
 			inRole(t, Initiator, Config{}, 0x40, func(t *testing.T, c *Conn, p *peer, _, in *Framer) {
 				p.says(fpdus(in, []byte("one"), []byte("two")))
 				_ = end(c)
-				err := c.Receive(func(u []byte, _ uint64) { t.Errorf("%q was passed", u) })
+				err := c.Receive(each(func(u []byte, _ uint64) { t.Errorf("%q was passed", u) }))
 				wantCode(t, "Receive", err, CodeConnectionLost)
 				if !errors.Is(err, net.ErrClosed) {
 					t.Errorf("Receive: %v; want net.ErrClosed", err)
@@ -116,23 +116,23 @@ func TestNothingIsTransferredAfterTeardown(t *testing.T) {
 				p.says(plainReply, fpdus(&Framer{}, []byte("early")))
 				c := (<-done).conn
 				_ = end(c)
-				wantCode(t, "Receive", c.Receive(func(u []byte, _ uint64) { t.Errorf("%q was passed", u) }), CodeConnectionLost)
+				wantCode(t, "Receive", c.Receive(each(func(u []byte, _ uint64) { t.Errorf("%q was passed", u) })), CodeConnectionLost)
 			})
 		})
 		t.Run(name+": from within a placement", func(t *testing.T) {
 			inRole(t, Initiator, Config{}, 0x40, func(t *testing.T, c *Conn, p *peer, _, in *Framer) {
 				p.says(fpdus(in, []byte("one"), []byte("two"), []byte("three")))
 				var got []string
-				err := c.Receive(func(u []byte, _ uint64) {
+				err := c.Receive(each(func(u []byte, _ uint64) {
 					if got = append(got, string(u)); len(got) == 2 {
 						_ = end(c) // DDP has found an error in it
 					}
-				})
+				}))
 				wantCode(t, "Receive", err, CodeConnectionLost)
 				if len(got) != 2 {
 					t.Errorf("passed %q", got)
 				}
-				wantCode(t, "later", c.Receive(func(u []byte, _ uint64) { t.Errorf("%q was passed", u) }), CodeConnectionLost)
+				wantCode(t, "later", c.Receive(each(func(u []byte, _ uint64) { t.Errorf("%q was passed", u) })), CodeConnectionLost)
 				if c.in.buf != nil {
 					t.Error("the receiver still holds a buffer")
 				}
@@ -151,7 +151,7 @@ func TestCloseEndsReceiveAndFlush(t *testing.T) {
 				}
 				c := initiated(t, stream, p, plainConfig, plainReply)
 				errs := make(chan error, 3)
-				go func() { errs <- c.Receive(func([]byte, uint64) {}) }()
+				go func() { errs <- c.Receive(ignore) }()
 				go func() {
 					for {
 						for ok := true; ok; {
@@ -276,14 +276,14 @@ func TestHalfCloseOfAnyNetConn(t *testing.T) {
 func TestWhatIsAtHandWhenTheConnectionEndsIsNotPassedOn(t *testing.T) {
 	never := func([]byte, uint64) { t.Error("a ULPDU was passed on") }
 	ways := map[string]func(*Conn) error{
-		"Receive": func(c *Conn) error { return c.Receive(never) },
+		"Receive": func(c *Conn) error { return c.Receive(each(never)) },
 		"TryReceive": func(c *Conn) error {
-			_, err := c.TryReceive(never)
+			_, err := c.TryReceive(each(never))
 			return err
 		},
 		"Await": func(c *Conn) error {
 			_ = c.Await() // it is for the next call to tell
-			return c.Receive(never)
+			return c.Receive(each(never))
 		},
 		"Discard": func(c *Conn) error {
 			_ = c.Discard()
@@ -334,8 +334,7 @@ func atHand(t *testing.T, c *Conn, p *peer, fpdu []byte, held bool) {
 		}
 		return
 	}
-	c.SetGate(func([]byte) bool { return false })
-	if err := c.Receive(func([]byte, uint64) {}); !errors.Is(err, ErrHeld) {
+	if err := c.Receive(refuse); !errors.Is(err, errNotNow) {
 		t.Fatal(err)
 	}
 }

@@ -14,20 +14,19 @@ const intakeSize = 128 << 10
 
 var intakes = sync.Pool{New: func() any { return new([intakeSize]byte) }}
 
-// An intake is the receiver's end of the stream. While nothing is there to
-// read it holds no buffer, only the beginning of an unfinished FPDU.
+// An intake is the receiver's end of the stream. While there is nothing to
+// read, it holds no buffer, only the beginning of an unfinished FPDU.
 type intake struct {
 	holding
 	buf   *[intakeSize]byte // or nil
-	n     int               // octets in buf, an FPDU beginning at its front
+	n     int               // bytes in buf, an FPDU beginning at its front
 	stash []byte            // takes their place while there is no buf
 
-	fresh bool                    // octets have come that nobody has looked at, see Await
-	gate  func(ulpdu []byte) bool // or nil, see SetGate
-	held  []byte                  // the ULPDU that it holds back, or nil
-	rest  []byte                  // what follows in buf, which stays as it is meanwhile
-	order uint64                  // of the next ULPDU
-	err   error                   // after which nothing is passed on any more
+	fresh bool   // bytes have arrived that are not looked at yet, or a ULPDU is kept, see Await
+	kept  []byte // the ULPDU that place returned an error for, or nil
+	rest  []byte // what follows in buf, which must not change meanwhile
+	order uint64 // of the next ULPDU
+	err   error  // after which nothing more is passed on
 
 	get   func() []byte // made once, so that nothing is allocated per read
 	unget func()
@@ -44,11 +43,12 @@ func (in *intake) init() {
 	in.unget = in.park
 }
 
-// stashMost is how many octets of an unfinished FPDU are put aside. More of them
-// keep the buffer: it is not for long, and they would be copied twice.
+// stashMost is how many bytes of an unfinished FPDU are put aside. With more,
+// the intake keeps the buffer: it won't be for long, and they would be copied
+// twice.
 const stashMost = 4 << 10
 
-// park puts the unfinished FPDU aside and gives the buffer back.
+// park puts the unfinished FPDU aside and releases the buffer.
 func (in *intake) park() {
 	if in.n <= stashMost {
 		in.stash = append(in.stash[:0], in.buf[:in.n]...)
@@ -68,34 +68,29 @@ func (in *intake) release() {
 	}
 }
 
-// drop forgets what has arrived, and gives the buffer back.
+// drop forgets what has arrived, and releases the buffer.
 func (in *intake) drop() {
-	in.stash, in.held, in.rest = nil, nil, nil
+	in.stash, in.kept, in.rest = nil, nil, nil
 	in.release()
 }
 
 // ErrInterrupted says that Interrupt was called.
 var ErrInterrupted = errors.New("mpa: the wait was interrupted")
 
-// ErrHeld says that a ULPDU is held back: see SetGate.
-var ErrHeld = errors.New("mpa: a ULPDU is held back")
-
-// SetGate has the receiver ask gate before it passes a ULPDU on. If gate says no,
-// the ULPDU and all that follow stay where they are, so that TCP slows the peer
-// down, and the next call of Receive or TryReceive asks again. It is to be called
-// before the first of these.
-func (c *Conn) SetGate(gate func(ulpdu []byte) bool) { c.in.gate = gate }
-
 // Receive waits until FPDUs have arrived and passes the ULPDU of each to place,
-// with its number in the sender's order from 0. The ULPDU is place's only until
-// place returns.
+// with its number in the sender's order, counted from 0. place must not use the
+// ULPDU after it has returned.
 //
-// It returns after at least one ULPDU, with ErrInterrupted after a call of
-// Interrupt, with ErrHeld if a ULPDU is held back, or with another error, after which it never passes another one
+// If place returns an error, Receive stops and returns that error as it is. The
+// ULPDU and all that follow stay where they are, so that TCP slows the peer down,
+// and the next call of Receive or TryReceive passes the same ULPDU first.
+//
+// Otherwise it returns after at least one ULPDU, with ErrInterrupted after a call of
+// Interrupt, or with another error, after which it never passes another ULPDU
 // (RFC 5044 §8): an *Error with CodeCRC or CodeMarker, which leaves the
 // connection open for a Terminate, or one with CodeConnectionLost. The latter
 // wraps io.EOF if the peer has ended its half gracefully (§7.2).
-func (c *Conn) Receive(place func(ulpdu []byte, order uint64)) error {
+func (c *Conn) Receive(place func(ulpdu []byte, order uint64) error) error {
 	in := &c.in
 	c.enter()
 	defer c.leave()
@@ -105,20 +100,20 @@ func (c *Conn) Receive(place func(ulpdu []byte, order uint64)) error {
 				return err
 			}
 		}
-		if c.pass(place) {
-			return in.err
-		}
-		if in.held != nil {
+		some, err := c.pass(place)
+		if in.kept != nil {
 			in.keep()
-			return ErrHeld
+		}
+		if some || err != nil {
+			return err
 		}
 	}
 	return in.err
 }
 
-// TryReceive is Receive that does not wait: it reads at most once, and reports
-// whether it has passed a ULPDU.
-func (c *Conn) TryReceive(place func(ulpdu []byte, order uint64)) (bool, error) {
+// TryReceive is like Receive, but does not wait: it reads at most once. It
+// reports whether place has accepted a ULPDU.
+func (c *Conn) TryReceive(place func(ulpdu []byte, order uint64) error) (bool, error) {
 	in := &c.in
 	c.enter()
 	defer c.leave()
@@ -130,23 +125,22 @@ func (c *Conn) TryReceive(place func(ulpdu []byte, order uint64)) (bool, error) 
 	if in.err != nil || !in.fresh {
 		return false, in.err
 	}
-	some := c.pass(place)
-	if in.held != nil && !some {
+	some, err := c.pass(place)
+	if in.kept != nil && !some {
 		in.keep()
 	}
-	return some, in.err
+	return some, err
 }
 
-// Await waits until something has come for Receive or TryReceive, if only an
-// error. It returns ErrInterrupted after a call of Interrupt, and ErrHeld if a
-// ULPDU is held back.
+// Await waits until there is something for Receive or TryReceive: a ULPDU, which may
+// be one for which place has returned an error, a part of one, or an error. It
+// returns ErrInterrupted after a call of Interrupt.
 func (c *Conn) Await() error {
 	in := &c.in
 	c.enter()
 	defer c.leave()
-	if in.held != nil {
+	if in.kept != nil {
 		in.keep()
-		return ErrHeld
 	}
 	if in.fresh || in.err != nil {
 		return nil
@@ -154,35 +148,37 @@ func (c *Conn) Await() error {
 	if err := c.fill(true); errors.Is(err, ErrInterrupted) {
 		return err
 	}
-	return nil // of another error, the next call tells
+	return nil // the next call reports another error
 }
 
-// Polls reports whether TryReceive can tell what has come. Streams that can
-// only wait have nothing for it.
+// Polls reports whether TryReceive can find what has arrived. It can't on
+// streams that can only wait.
 func (c *Conn) Polls() bool { return c.stream.Polls() }
 
-// Interrupt makes the Receive or Await that waits now return with
-// ErrInterrupted, or if none does, the next one that would wait. It may be called
-// from anywhere.
+// Interrupt makes the Receive or Await that waits now return ErrInterrupted; if
+// none waits, the next one that would wait. It may be called from any
+// goroutine.
 func (c *Conn) Interrupt() { _ = c.netConn.SetReadDeadline(longAgo) } // a closed connection waits for nothing
 
 var longAgo = time.Unix(1, 0)
 
-// pass passes on the whole FPDUs that are at hand, and reports whether there
-// were any.
-func (c *Conn) pass(place func(ulpdu []byte, order uint64)) bool {
+// pass passes on the whole FPDUs in the buffer, and reports whether place has accepted
+// any. The error is that of place, or one after which nothing is passed on.
+func (c *Conn) pass(place func(ulpdu []byte, order uint64) error) (some bool, err error) {
 	in := &c.in
 	in.fresh = false
 	before := in.order
-	in.err = c.deframe(place)
-	if in.order == before {
-		return false
+	err = c.deframe(place)
+	if some = in.order != before; some {
+		in.moves()
 	}
-	in.moves()
-	return true
+	if in.kept == nil {
+		in.err = err
+	}
+	return some, err
 }
 
-// fill reads once, and keeps an error: all but ErrInterrupted are for good.
+// fill reads once, and keeps an error: all but ErrInterrupted are final.
 func (c *Conn) fill(wait bool) error {
 	in := &c.in
 	err := c.read(wait)
@@ -222,38 +218,33 @@ func (c *Conn) read(wait bool) error {
 		in.fresh = true
 		return nil
 	case err == nil && !wait:
-		in.park() // who polls many connections has no buffer for each
+		in.park() // a program that polls many connections has no buffer for each
 	}
 	return err
 }
 
 // deframe passes on the whole FPDUs in the buffer and moves the rest of it to
-// the front. It stops when the connection is closed, even by place.
-func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
+// the front. It stops when the connection is closed, even by place, and when place
+// returns an error: then the ULPDU is kept.
+func (c *Conn) deframe(place func(ulpdu []byte, order uint64) error) error {
 	in := &c.in
 	if in.buf == nil { // the recording of this side's end has taken what was at hand
 		return c.failure(net.ErrClosed)
 	}
-	b, held := in.buf[:in.n], in.held
-	if held != nil {
+	b := in.buf[:in.n]
+	if kept := in.kept; kept != nil {
 		b = in.rest
+		in.kept, in.rest = nil, nil
+		if !c.over.Load() {
+			if err := in.hand(place, kept, b); err != nil {
+				return err
+			}
+		}
 	}
 	for {
 		if c.over.Load() {
-			in.held, in.rest = nil, nil
 			c.stop(b, 0)
 			return c.failure(net.ErrClosed)
-		}
-		if held != nil {
-			if !in.gate(held) {
-				in.fresh = true
-				return nil
-			}
-			in.held, in.rest = nil, nil
-			place(held, in.order)
-			in.order++
-			held = nil
-			continue
 		}
 		total := 0
 		if c.recorder != nil {
@@ -271,12 +262,9 @@ func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 		}
 		b = b[n:]
 		c.open()
-		if in.gate != nil && !in.gate(ulpdu) {
-			in.held, in.rest, in.fresh = ulpdu, b, true
-			return nil
+		if err := in.hand(place, ulpdu, b); err != nil {
+			return err
 		}
-		place(ulpdu, in.order)
-		in.order++
 	}
 	if in.n = copy(in.buf[:], b); in.n == 0 {
 		in.stash = in.stash[:0]
@@ -284,8 +272,19 @@ func (c *Conn) deframe(place func(ulpdu []byte, order uint64)) error {
 	return nil
 }
 
-// stop ends the passing on of FPDUs in front of b. With a Recorder, what lies
-// behind the first octets of it, an FPDU with an error, is still to be recorded.
+// hand passes a ULPDU to place, and keeps it, with the rest of the buffer, if place
+// returns an error.
+func (in *intake) hand(place func(ulpdu []byte, order uint64) error, ulpdu, rest []byte) error {
+	if err := place(ulpdu, in.order); err != nil {
+		in.kept, in.rest, in.fresh = ulpdu, rest, true
+		return err
+	}
+	in.order++
+	return nil
+}
+
+// stop stops passing FPDUs on in front of b, which begins with an FPDU with an
+// error. A Recorder must still record what follows it.
 func (c *Conn) stop(b []byte, bad int) {
 	in := &c.in
 	if c.recorder == nil {
@@ -298,17 +297,17 @@ func (c *Conn) stop(b []byte, bad int) {
 }
 
 // Discard reads and drops what the peer still sends, until the end of the
-// stream, which is no error. A connection that is closed while something is
-// unread is reset by TCP, and a Terminate on its way to the peer is lost:
-// discarding first keeps that from happening.
+// stream, which is no error. TCP resets a connection that is closed while
+// something is unread, and a Terminate in transit to the peer is lost.
+// Discarding first prevents that.
 func (c *Conn) Discard() error {
 	in := &c.in
 	in.err, in.fresh = errDiscarding, false
 	c.enter()
 	defer c.leave()
-	if in.held != nil { // it has been recorded
+	if in.kept != nil { // it has been recorded
 		in.n = copy(in.buf[:], in.rest)
-		in.held, in.rest = nil, nil
+		in.kept, in.rest = nil, nil
 	}
 	for {
 		switch {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 func TestULPDUIsPassedOnlyAfterItsCRCIsVerified(t *testing.T) {
@@ -77,7 +77,7 @@ var ways = []struct {
 	{"marker", CodeMarker, func(p *peer, in *Framer) {
 		in.CRC = false
 		b := fpdus(in, make([]byte, 600))
-		at := MarkerInterval - 20 // 4 octets of marker and 16 of FPDU have gone before
+		at := MarkerInterval - 20 // 4 bytes of marker and 16 of FPDU have gone before
 		b[at+3] ^= 8
 		p.says(appendCRC(b[:len(b)-4], UpdateCRC(0, b[:len(b)-4])))
 		in.CRC = true
@@ -103,7 +103,7 @@ func TestNothingIsPassedAfterAnError(t *testing.T) {
 					if !together {
 						box = receives(c)
 					}
-					p.says(fpdus(in, []byte("goodgood"))) // with its marker: 20 octets
+					p.says(fpdus(in, []byte("goodgood"))) // with its marker: 20 bytes
 					if !together {
 						synctest.Wait()
 					}
@@ -130,7 +130,7 @@ func TestNothingIsPassedAfterAnError(t *testing.T) {
 					}
 					wantCode(t, way.name, err, way.code)
 					for range 3 {
-						again := c.Receive(func(u []byte, _ uint64) { t.Errorf("passed %q after the error", u) })
+						again := c.Receive(each(func(u []byte, _ uint64) { t.Errorf("passed %q after the error", u) }))
 						if !errors.Is(again, err) {
 							t.Errorf("later: %v; first: %v", again, err)
 						}
@@ -150,7 +150,7 @@ func TestTCPStaysOpenAfterCRCAndMarkerErrors(t *testing.T) {
 			inRole(t, role, Config{Markers: true}, 0x40, func(t *testing.T, c *Conn, p *peer, out, in *Framer) {
 				if role == Initiator {
 					p.says(fpdus(in, []byte("goodgood")))
-				} else { // it got an empty one before: 12 octets
+				} else { // it got an empty one before: 12 bytes
 					p.says(fpdus(in, []byte("go")))
 				}
 				box := receives(c)
@@ -190,7 +190,7 @@ func TestGracefulCloseIsIndicated(t *testing.T) {
 	t.Run("an end inside an FPDU is not graceful", func(t *testing.T) {
 		fpdu := fpdus(&Framer{CRC: true}, []byte("whole"))
 		for cut := 1; cut < len(fpdu); cut++ {
-			for _, wait := range []bool{false, true} { // the octets come with the end, or before it
+			for _, wait := range []bool{false, true} { // the bytes come with the end, or before it
 				inRole(t, Initiator, Config{}, 0x40, func(t *testing.T, c *Conn, p *peer, _, _ *Framer) {
 					p.says(fpdu, fpdu[:cut])
 					var box *inbox
@@ -281,12 +281,12 @@ func TestULPDUsArePassedOnceAndInOrder(t *testing.T) {
 			var err error
 			for err == nil {
 				before := next
-				err = c.Receive(func(u []byte, order uint64) {
+				err = c.Receive(each(func(u []byte, order uint64) {
 					if got := int(u[0])<<8 | int(u[1]); got != next || order != uint64(next) {
 						t.Errorf("ULPDU %d passed with order %d where %d was next", got, order, next)
 					}
 					next++
-				})
+				}))
 				if err == nil && next == before {
 					t.Error("Receive returned without a ULPDU")
 				}
@@ -347,7 +347,7 @@ func TestDiscardReadsToTheEnd(t *testing.T) {
 		bad := fpdus(in, []byte("bad"))
 		bad[len(bad)-1] ^= 1
 		p.says(bad)
-		wantCode(t, "CRC", c.Receive(func([]byte, uint64) {}), CodeCRC)
+		wantCode(t, "CRC", c.Receive(ignore), CodeCRC)
 		post(t, c, "terminate")
 		flush(t, c)
 		if err := c.CloseWrite(); err != nil {
@@ -379,7 +379,7 @@ func TestDiscardReadsToTheEnd(t *testing.T) {
 		if c.in.buf != nil || c.in.stash != nil {
 			t.Error("the receiver still holds memory")
 		}
-		err := c.Receive(func([]byte, uint64) { t.Error("a ULPDU was passed") })
+		err := c.Receive(each(func([]byte, uint64) { t.Error("a ULPDU was passed") }))
 		wantCode(t, "Receive", err, CodeConnectionLost)
 		if errors.Is(err, net.ErrClosed) {
 			t.Errorf("Receive after a Discard reads on: %v", err)
@@ -391,7 +391,7 @@ func TestDiscardInTheMiddleOfAnFPDU(t *testing.T) {
 	for _, end := range []string{"end", "reset", "close"} {
 		inRole(t, Initiator, Config{}, 0x40, func(t *testing.T, c *Conn, p *peer, _, in *Framer) {
 			p.says(fpdus(in, []byte("one"), []byte("two"))[:15])
-			if err := c.Receive(func([]byte, uint64) {}); err != nil {
+			if err := c.Receive(ignore); err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error)
@@ -428,7 +428,7 @@ func TestULPDUIsStableWhileItIsPlaced(t *testing.T) {
 		want := bytes.Repeat([]byte("0123456789"), 200)
 		p.says(fpdus(in, want, want, want))
 		n := 0
-		if err := c.Receive(func(u []byte, _ uint64) {
+		if err := c.Receive(each(func(u []byte, _ uint64) {
 			n++
 			before := slices.Clone(u)
 			p.says(fpdus(in, []byte("more")))
@@ -436,7 +436,7 @@ func TestULPDUIsStableWhileItIsPlaced(t *testing.T) {
 			if !bytes.Equal(u, before) || !bytes.Equal(u, want) && len(u) != 4 {
 				t.Errorf("ULPDU %d changed", n)
 			}
-		}); err != nil || n < 3 {
+		})); err != nil || n < 3 {
 			t.Errorf("%d ULPDUs, %v", n, err)
 		}
 	})

@@ -6,23 +6,23 @@ import (
 	"fmt"
 	"net"
 
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 )
 
 const (
-	gatherMin = 4 << 10 // octets of payload that are worth a piece of their own
+	gatherMin = 4 << 10 // bytes of payload from which on it gets its own piece
 
 	measureEvery = 64 // flushes between two looks at the segment size
 )
 
-// Post adds one ULPDU, a header and its payload, to what Flush hands over. It
-// returns false, and takes nothing, while there is no room for it: Flush makes
-// some. The header is copied. Payload that is stable, that is, not changed by
-// anybody until Flush has returned, may be sent from where it lies; other
-// payload is copied.
+// Post adds one ULPDU, a header and its payload, to what Flush sends. It returns
+// false, and accepts nothing, while there is no space for it: Flush frees some. Post
+// copies the header. Payload is stable if nothing changes it until Flush has returned;
+// it may be sent without a copy. Other payload is copied.
 //
 // A ULPDU longer than MaxMULPDU is an error (RFC 5044 §3). So is payload that can't be
-// read: a *memfault.Error says that nothing was taken and the connection can go on.
+// read: a *memfault.Error says that nothing was accepted and the connection can
+// continue.
 func (c *Conn) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
 	n := 0
 	for _, p := range payload {
@@ -62,7 +62,7 @@ func (c *Conn) Post(header []byte, payload [][]byte, stable bool) (bool, error) 
 	return true, nil
 }
 
-// copyIn makes the FPDU in the arena.
+// copyIn builds the FPDU in the arena.
 func (c *Conn) copyIn(header []byte, payload [][]byte) (err error) {
 	b, before := c.out.room(), c.framer
 	if memfault.Guarded() {
@@ -92,7 +92,7 @@ func (c *Conn) frameGuarded(b, header []byte, payload [][]byte) (_ []byte, err e
 	return c.frame(b, header, payload)
 }
 
-// gather leaves the payload where it lies.
+// gather refers to the payload without a copy.
 func (c *Conn) gather(header []byte, payload [][]byte, length int) error {
 	b := binary.BigEndian.AppendUint16(c.out.room(), uint16(length))
 	b = append(b, header...)
@@ -134,24 +134,24 @@ func (c *Conn) sum(b []byte, payload [][]byte) (crc uint32, err error) {
 	return crc, err
 }
 
-// Posted returns how many octets Post has taken since the beginning.
+// Posted returns how many bytes Post has accepted since the beginning.
 func (c *Conn) Posted() uint64 { return c.out.posted }
 
-// Accepted returns how many of the octets posted the stream has taken. Those
+// Accepted returns how many of the posted bytes the stream has accepted. They
 // are transferred reliably, or the connection fails (RFC 5041 §3 rule 3).
 func (c *Conn) Accepted() uint64 { return c.out.accepted }
 
-// Flush hands what was posted to the stream and reports whether all of it is
-// out. Without wait it stops when the stream is full; with wait, it waits then
-// until it can do at least something. When it returns, the Conn refers to no
-// memory of the ULP any more: what is left of stable payload was copied. So that
-// the ULP gets its memory back soon, it flushes without wait first.
+// Flush sends what was posted to the stream, and reports whether all of it is
+// sent. Without wait, it stops when the stream is full; with wait, it then
+// waits until it can send at least something. When it returns, the Conn refers
+// to no memory of the ULP any more: it has copied what is left of stable
+// payload. A ULP should flush without wait first, to get its memory back soon.
 //
 // A Responder holds everything back until it has received the Initiator's
 // first FPDU (RFC 5044 §7.1.2 rule 4), an Initiator for the time of
 // Config.Settle.
 //
-// If payload can't be read any more, Flush hands over what precedes it, and returns a
+// If payload can no longer be read, Flush sends what precedes it, and returns a
 // *MemoryError from then on.
 func (c *Conn) Flush(wait bool) (bool, error) {
 	if c.out.octets == 0 {
@@ -189,8 +189,8 @@ func (c *Conn) Flush(wait bool) (bool, error) {
 	return c.out.end()
 }
 
-// record records what the stream is about to be given. Afterwards the peer's
-// answer could be recorded first.
+// record records what is about to be sent to the stream. If it did so
+// afterwards, the peer's answer could be recorded first.
 func (c *Conn) record() {
 	for i, fpdu := range c.out.fpdus {
 		c.recorder.Sent(fpdu)

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"unsafe"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 func TestResponderSendsNothingBeforeTheFirstFPDU(t *testing.T) {
@@ -36,7 +36,7 @@ func TestResponderSendsNothingBeforeTheFirstFPDU(t *testing.T) {
 				}
 				waited <- err
 			}()
-			for i := range good { // not even when all but one octet is here
+			for i := range good { // not even when all but one byte is here
 				p.expectsSilence()
 				p.says(good[i : i+1])
 			}
@@ -413,7 +413,7 @@ func TestAcceptedULPDUArrivesOrFails(t *testing.T) {
 	for cut := int64(0); cut <= int64(len(stream)); cut += 173 {
 		at := cut
 		if cut > 0 {
-			at += 20 // the octets of the Request
+			at += 20 // the bytes of the Request
 		}
 		synctest.Test(t, func(t *testing.T) {
 			a, b := simnet.Pipe(simnet.Options{AB: simnet.Faults{CutAt: at}, Buffer: 1000})

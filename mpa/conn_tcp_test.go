@@ -96,7 +96,7 @@ func TestOverTCPInBothDirectionsAtOnce(t *testing.T) {
 				}
 			}
 			for _, c := range []*Conn{ini, res} {
-				if err := c.Receive(func([]byte, uint64) {}); !errors.Is(err, io.EOF) {
+				if err := c.Receive(ignore); !errors.Is(err, io.EOF) {
 					t.Errorf("after the peer's end: %v", err)
 				}
 			}
@@ -157,7 +157,7 @@ func TestOverTCPAResetReachesReceiverAndSender(t *testing.T) {
 		go func() {
 			var err error
 			for err == nil {
-				err = ini.Receive(func([]byte, uint64) {})
+				err = ini.Receive(ignore)
 			}
 			errs <- err
 		}()
@@ -169,7 +169,7 @@ func TestOverTCPAResetReachesReceiverAndSender(t *testing.T) {
 			}
 			errs <- err
 		}()
-		if err := res.Receive(func([]byte, uint64) {}); err != nil {
+		if err := res.Receive(ignore); err != nil {
 			t.Fatal(err)
 		}
 		if err := res.Abort(); err != nil {
@@ -190,7 +190,7 @@ func TestOverTCPCloseEndsReceiveAndFlush(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			overTCP(t, Config{}, Config{}, func(t *testing.T, ini, _ *Conn) {
 				errs := make(chan error, 2)
-				go func() { errs <- ini.Receive(func([]byte, uint64) {}) }()
+				go func() { errs <- ini.Receive(ignore) }()
 				go func() {
 					for {
 						_, _ = ini.Post(nil, [][]byte{make([]byte, 60_000)}, true)
@@ -235,7 +235,7 @@ func TestOverTCPADiscardLetsTheTerminateArrive(t *testing.T) {
 				}
 			})
 			for {
-				if err := ini.Receive(func(u []byte, _ uint64) { got = string(u) == "terminate" }); err != nil {
+				if err := ini.Receive(each(func(u []byte, _ uint64) { got = string(u) == "terminate" })); err != nil {
 					if !got || !errors.Is(err, io.EOF) {
 						t.Errorf("Terminate received: %v, then %v", got, err)
 					}
@@ -249,7 +249,7 @@ func TestOverTCPADiscardLetsTheTerminateArrive(t *testing.T) {
 			t.Error(err)
 		}
 		if err := res.Discard(); err != nil && !errors.Is(err, net.ErrClosed) {
-			var e *Error // the peer has closed with our octets unread, perhaps
+			var e *Error // the peer has closed with our bytes unread, perhaps
 			if !errors.As(err, &e) || e.Code != CodeConnectionLost {
 				t.Error(err)
 			}
@@ -361,7 +361,7 @@ func TestOverTCPTheReceiverHoldsNoBufferWhileItWaits(t *testing.T) {
 			}
 		}
 		done := make(chan error)
-		go func() { done <- res.Receive(func([]byte, uint64) {}) }()
+		go func() { done <- res.Receive(ignore) }()
 		<-looked
 		if n := held.Load(); n != 0 {
 			t.Errorf("%d buffers are held while nothing is there", n)

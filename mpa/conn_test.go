@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // connect starts MPA between the two ends of a stream.
@@ -76,12 +76,12 @@ func receive(t *testing.T, c *Conn, n int) [][]byte {
 	t.Helper()
 	var got [][]byte
 	for len(got) < n {
-		if err := c.Receive(func(u []byte, order uint64) {
+		if err := c.Receive(each(func(u []byte, order uint64) {
 			if order != uint64(len(got)) {
 				t.Errorf("ULPDU %d has order %d", len(got), order)
 			}
 			got = append(got, bytes.Clone(u))
-		}); err != nil {
+		})); err != nil {
 			t.Errorf("after %d ULPDUs: %v", len(got), err)
 			break
 		}
@@ -121,7 +121,7 @@ func TestULPDUBoundariesSurviveAnySegmentation(t *testing.T) {
 						if err := ini.CloseWrite(); err != nil {
 							t.Error(err)
 						}
-						if err := res.Receive(func([]byte, uint64) {}); !errors.Is(err, io.EOF) {
+						if err := res.Receive(ignore); !errors.Is(err, io.EOF) {
 							t.Errorf("after the peer's end: %v", err)
 						}
 						if res.in.buf != nil {

@@ -3,7 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 
-	"urnic/internal/crc32c"
+	"urnic/internal/host/crc32c"
 )
 
 // CRCLen is the length of an FPDU's CRC field. The field is there even when
@@ -13,8 +13,8 @@ const CRCLen = 4
 // UpdateCRC adds p to a running CRC32c; start with 0 (RFC 5044 §4.4).
 func UpdateCRC(crc uint32, p []byte) uint32 { return crc32c.Update(crc, p) }
 
-// appendCRC appends crc as it goes on the wire. The figures of RFC 5044 §4.4
-// come out only with the least significant octet first, as iSCSI's digests do.
+// appendCRC appends crc as it is on the wire. It matches the figures of RFC
+// 5044 §4.4 only with the least significant byte first, as in iSCSI's digests.
 func appendCRC(b []byte, crc uint32) []byte { return binary.LittleEndian.AppendUint32(b, crc) }
 
 func readCRC(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }

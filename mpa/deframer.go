@@ -15,8 +15,8 @@ type Deframer struct {
 	clock markerClock
 }
 
-// FPDULen returns the length in octets of the FPDU with which b begins, or 0
-// if b is too short to tell.
+// FPDULen returns the length in bytes of the FPDU with which b begins, or 0 if
+// b is too short.
 func (d *Deframer) FPDULen(b []byte) int {
 	lead := d.lead()
 	if len(b) < lead+lengthLen {
@@ -25,7 +25,7 @@ func (d *Deframer) FPDULen(b []byte) int {
 	return fpduLen(d.clock, d.Markers, int(binary.BigEndian.Uint16(b[lead:])))
 }
 
-// lead returns how many octets of marker precede the next ULPDU_Length.
+// lead returns how many bytes of marker precede the next ULPDU_Length.
 func (d *Deframer) lead() int {
 	if d.Markers && d.clock.due() {
 		return MarkerLen
@@ -33,13 +33,13 @@ func (d *Deframer) lead() int {
 	return 0
 }
 
-// Next takes one FPDU off the front of b, where an FPDU begins, and returns
-// its ULPDU and the number of octets that it took. Zero octets and no error
-// mean that the FPDU goes on beyond b.
+// Next decodes the FPDU at the front of b. It returns its ULPDU and the number
+// of bytes of the FPDU. Zero bytes and no error mean that the FPDU continues
+// beyond b.
 //
 // The ULPDU aliases b; where markers interrupt it, Next closes the gaps within
 // b. Errors are of type *Error, with CodeCRC or CodeMarker; after one, nothing
-// more may be taken from the stream (RFC 5044 §8).
+// more of the stream may be decoded (RFC 5044 §8).
 func (d *Deframer) Next(b []byte) (ulpdu []byte, n int, err error) {
 	total := d.FPDULen(b)
 	if total == 0 || len(b) < total {
@@ -68,8 +68,8 @@ func (d *Deframer) Next(b []byte) (ulpdu []byte, n int, err error) {
 	return ulpdu[:length:length], total, nil
 }
 
-// Skip tells d that the next n octets of the stream, FPDUs and markers, are not
-// at hand, as a capture may lack some. The octets behind them must begin an
+// Skip skips the next n bytes of the stream, FPDUs and markers, which are
+// missing, as in an incomplete capture. The bytes behind them must begin an
 // FPDU, or the marker before one.
 func (d *Deframer) Skip(n int) { d.clock = d.clock.after(n) }
 

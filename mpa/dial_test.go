@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // dials runs Dial in a bubble. Each stream that it opens gets the next of the

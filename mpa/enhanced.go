@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// EnhancedLen is the length of the enhanced block in octets.
+	// EnhancedLen is the length of the enhanced block in bytes.
 	EnhancedLen = 4
-	// MaxDepth is the largest IRD or ORD that the block can say.
+	// MaxDepth is the largest IRD or ORD that fits into the block.
 	MaxDepth = 0x3FFE
-	// DepthNotNegotiated in place of an IRD or ORD says that the ULP settles
-	// that value by itself (RFC 6581 §9.1).
+	// DepthNotNegotiated instead of an IRD or ORD says that the ULP
+	// negotiates that value itself (RFC 6581 §9.1).
 	DepthNotNegotiated = 0x3FFF
 
 	depthMask      = 0x3FFF
@@ -61,8 +61,8 @@ type Enhanced struct {
 	ORD        uint16
 }
 
-// AppendBinary appends the EnhancedLen octets of e to b. It fails if IRD or
-// ORD does not fit into 14 bits.
+// AppendBinary appends the EnhancedLen bytes of e to b. It fails if IRD or ORD
+// does not fit into 14 bits.
 func (e Enhanced) AppendBinary(b []byte) ([]byte, error) {
 	if e.IRD > depthMask || e.ORD > depthMask {
 		return b, fmt.Errorf("mpa: IRD %d, ORD %d: at most %d can be said", e.IRD, e.ORD, MaxDepth)

@@ -38,7 +38,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("MPA error code %d", uint8(c))
 }
 
-// TermWord returns the first two octets of the Terminate message that reports
+// TermWord returns the first two bytes of the Terminate message that reports
 // the code: layer 2, error type 0, error code (RFC 5040 §4.8, RFC 6581 §8).
 func (c Code) TermWord() uint16 { return 0x2000 | uint16(c) }
 
@@ -46,16 +46,16 @@ func (c Code) TermWord() uint16 { return 0x2000 | uint16(c) }
 type Error struct {
 	Code   Code
 	Clause string // the rule that was broken, e.g. "RFC 5044 §7.1.1"
-	Reason string // what was found, for people
+	Reason string // what was found, human-readable
 	Err    error  // the cause, if there is one
 }
 
-// Error says what was found and which rule it breaks.
+// Error returns what was found and which rule it breaks.
 func (e *Error) Error() string { return "mpa: " + e.Code.String() + e.Detail() }
 
-// Detail returns what Error says after the code: ": " and the reason, ": " and the cause, and
-// the clause in parentheses, as far as there are such. Errors that have said the code in
-// their own words add it to them.
+// Detail returns the text of Error after the code: ": " and the reason, ": " and the cause,
+// and the clause in parentheses, each if it is set. Errors that describe the code in their
+// own words append it.
 func (e *Error) Detail() string {
 	s := ""
 	if e.Reason != "" {
@@ -73,7 +73,7 @@ func (e *Error) Detail() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// TermWord returns the first two octets of the Terminate that reports e.
+// TermWord returns the first two bytes of the Terminate that reports e.
 func (e *Error) TermWord() uint16 { return e.Code.TermWord() }
 
 func startupError(clause, format string, args ...any) *Error {
@@ -84,17 +84,17 @@ func lost(err error) *Error {
 	return &Error{Code: CodeConnectionLost, Clause: "RFC 5044 §8", Err: err}
 }
 
-// ErrIncomplete reports that a frame goes on beyond the octets at hand.
+// ErrIncomplete reports that a frame continues beyond the given bytes.
 var ErrIncomplete = errors.New("mpa: frame incomplete")
 
-// A MemoryError says that the memory of payload which Post had taken could not be read
-// when Flush came to it. The FPDU can't be finished, so nothing more can be sent.
+// A MemoryError reports that Flush could not read payload that Post had accepted. The
+// FPDU can't be finished, so nothing more can be sent.
 type MemoryError struct {
 	Position uint64 // of the payload, in bytes as Posted counts them
 	Err      error  // the cause
 }
 
-// Error says what can't be read.
+// Error returns what can't be read.
 func (e *MemoryError) Error() string {
 	return "mpa: payload was lost before it was sent: " + e.Err.Error()
 }

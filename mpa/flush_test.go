@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // Flush waits until it can do something, and no longer.
@@ -120,7 +120,7 @@ func TestClosedConnectionWaitsForNoFirstFPDU(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		err := c.Receive(func([]byte, uint64) {})
+		err := c.Receive(ignore)
 		if e := wantCode(t, "Receive", err, CodeConnectionLost); !errors.Is(err, net.ErrClosed) || e.Clause == "RFC 6581 §9.2" {
 			t.Errorf("Receive = %v", err)
 		}
@@ -133,7 +133,7 @@ func TestTryReceiveTellsAnErrorAtOnce(t *testing.T) {
 		c := initiated(t, conn, p, plainConfig, plainReply)
 		_ = p.conn.Abort()
 		synctest.Wait()
-		if some, err := c.TryReceive(func([]byte, uint64) {}); some || err == nil {
+		if some, err := c.TryReceive(ignore); some || err == nil {
 			t.Errorf("%v, %v", some, err)
 		}
 	})
@@ -146,7 +146,6 @@ func TestULPDUThatWasHeldBackIsPassedOnOnce(t *testing.T) {
 		beside(t, simnet.Options{Polls: true}, func(t *testing.T, conn *simnet.Conn, p *peer) {
 			c := initiated(t, conn, p, plainConfig, plainReply)
 			open := false
-			c.SetGate(func([]byte) bool { return open })
 			f := &Framer{}
 			p.says(fpdus(f, []byte("one"), []byte("two")))
 			synctest.Wait()
@@ -156,16 +155,17 @@ func TestULPDUThatWasHeldBackIsPassedOnOnce(t *testing.T) {
 					_ = c.Close()
 				}
 			}
-			if err := c.Receive(place); !errors.Is(err, ErrHeld) {
+			take := when(&open, place)
+			if err := c.Receive(take); !errors.Is(err, errNotNow) {
 				t.Fatal(err)
 			}
 			open = true
-			_, _ = c.TryReceive(place)
+			_, _ = c.TryReceive(take)
 			if !closes {
 				p.says(fpdus(f, []byte("three")))
 				synctest.Wait()
 			}
-			_, _ = c.TryReceive(place)
+			_, _ = c.TryReceive(take)
 			want := "one two three"
 			if closes {
 				want = "one"

@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"slices"
 
-	"urnic/internal/crc32c"
+	"urnic/internal/host/crc32c"
 )
 
 const (
 	lengthLen = 2 // ULPDU_Length
 
-	// MaxULPDU is the longest ULPDU that ULPDU_Length can say. Senders stay
-	// at or below MaxMULPDU; a receiver takes any length.
+	// MaxULPDU is the longest ULPDU that fits ULPDU_Length. Senders stay at or
+	// below MaxMULPDU; a receiver accepts any length.
 	MaxULPDU = 1<<16 - 1
 
-	// MaxFPDULen is the longest FPDU that a Deframer can meet, in octets.
+	// MaxFPDULen is the length of the longest FPDU that a Deframer can decode,
+	// in bytes.
 	MaxFPDULen = lengthLen + MaxULPDU + 3 + CRCLen + MarkerLen*(2+MaxULPDU/(MarkerInterval-MarkerLen)+1)
 
 	// sumWhileCopying is from which length on it pays to copy a ULPDU and to
@@ -23,19 +24,19 @@ const (
 	sumWhileCopying = 4 << 10
 )
 
-// padLen returns how many zero octets follow a ULPDU of n octets, so that the
-// FPDU is a multiple of four octets long (RFC 5044 §4.1).
+// padLen returns how many zero bytes follow a ULPDU of n bytes, so that the
+// FPDU is a multiple of four bytes long (RFC 5044 §4.1).
 func padLen(n int) int { return -(lengthLen + n) & 3 }
 
-// bodyLen returns the length of an FPDU with a ULPDU of n octets, markers not
+// bodyLen returns the length of an FPDU with a ULPDU of n bytes, markers not
 // counted.
 func bodyLen(n int) int { return lengthLen + n + padLen(n) + CRCLen }
 
 var zeroPad [3]byte
 
-// A Framer makes FPDUs of ULPDUs for one direction of a connection
-// (RFC 5044 §4). The zero Framer sends without markers and with a CRC field
-// of zero. It is not safe for concurrent use.
+// A Framer encodes ULPDUs as FPDUs, for one direction of a connection (RFC 5044
+// §4). The zero Framer sends without markers and with a CRC field of zero. It
+// is not safe for concurrent use.
 type Framer struct {
 	CRC     bool // compute the CRC; else the field is sent as zero
 	Markers bool // insert markers, because the peer declared M
@@ -43,8 +44,8 @@ type Framer struct {
 	clock markerClock
 }
 
-// FPDULen returns how many octets the next FPDU will take on the wire with a
-// ULPDU of n octets.
+// FPDULen returns how many bytes the next FPDU will take on the wire with a
+// ULPDU of n bytes.
 func (f *Framer) FPDULen(n int) int { return fpduLen(f.clock, f.Markers, n) }
 
 func fpduLen(c markerClock, markers bool, n int) int {
@@ -61,7 +62,7 @@ func fpduLen(c markerClock, markers bool, n int) int {
 }
 
 // AppendFPDU appends to b one FPDU whose ULPDU is the pieces joined. It fails
-// if they are longer than MaxULPDU octets together.
+// if they are longer than MaxULPDU bytes together.
 func (f *Framer) AppendFPDU(b []byte, pieces ...[]byte) ([]byte, error) {
 	n := 0
 	for _, p := range pieces {
@@ -85,7 +86,8 @@ func (f *Framer) AppendFPDU(b []byte, pieces ...[]byte) ([]byte, error) {
 	return appendCRC(b, f.checksum(b[start:])), nil
 }
 
-// appendSummed is AppendFPDU for long ULPDUs with a CRC: it goes over them once.
+// appendSummed is AppendFPDU for long ULPDUs with a CRC: it copies and sums
+// them in one pass.
 func appendSummed(b []byte, n int, pieces [][]byte) []byte {
 	start := len(b)
 	b = slices.Grow(b, bodyLen(n))

@@ -23,7 +23,7 @@ func unhex(t testing.TB, s string) []byte {
 }
 
 // sendULPDU is the ULPDU of RFC 5044 Figures 5 and 6: a DDP Send segment with
-// 24 zero octets.
+// 24 zero bytes.
 func sendULPDU(msn byte) []byte {
 	b := make([]byte, 42)
 	b[0], b[1] = 0x41, 0x43 // DDP L=1 DV=1 | RDMAP RV=1 Send
@@ -103,7 +103,7 @@ func TestPadIsZeroAndAlignsToFour(t *testing.T) {
 
 func TestReceiverIgnoresPadValue(t *testing.T) {
 	var f Framer
-	b, _ := f.AppendFPDU(nil, []byte{1}) // one pad octet
+	b, _ := f.AppendFPDU(nil, []byte{1}) // one pad byte
 	b[3] = 0xAA
 	var d Deframer
 	if u, n, err := d.Next(b); err != nil || n != len(b) || len(u) != 1 {
@@ -238,7 +238,7 @@ func TestMarkerThatDisagreesIsAMarkerError(t *testing.T) {
 			t.Errorf("marker at %d changed: %v; want code 3", at, err)
 		}
 		bad = slices.Clone(stream)
-		bad[at] = 0xFF   // reserved octets are not checked,
+		bad[at] = 0xFF   // reserved bytes are not checked,
 		bad[at+3] ^= 0x3 // nor the two low bits of FPDUPTR
 		d = Deframer{Markers: true}
 		if _, n, err := d.Next(bad); err != nil || n == 0 {
@@ -252,7 +252,7 @@ func TestMULPDU(t *testing.T) {
 		{536, 530, 522},
 		{1448, 1442, 1430},
 		{1460, 1454, 1442},
-		{1024, 1018, 1010}, // two markers, and not one octet of a third interval
+		{1024, 1018, 1010}, // two markers, and not one byte of a third interval
 		{1535, 1526, 1514},
 		{8960, 8954, 8882},
 		{1449, 1442, 1430},

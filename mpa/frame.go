@@ -10,8 +10,8 @@ const (
 	// FrameHeaderLen is the length of a Request or Reply Frame without its
 	// Private Data.
 	FrameHeaderLen = 20
-	// MaxPrivateData is the most Private Data that one frame carries, in
-	// octets. The enhanced block takes EnhancedLen of them (RFC 6581 §9).
+	// MaxPrivateData is the maximum of Private Data in one frame, in bytes. The
+	// enhanced block takes EnhancedLen of them (RFC 6581 §9).
 	MaxPrivateData = 512
 
 	keyLen     = 16
@@ -31,8 +31,8 @@ const (
 	Revision2 uint8 = 2 // RFC 6581
 )
 
-// A Frame is an MPA Request Frame or MPA Reply Frame (RFC 5044 §7.1.1,
-// RFC 6581 §6). It travels as plain TCP octets: no markers, no CRC, no pad.
+// A Frame is an MPA Request Frame or MPA Reply Frame (RFC 5044 §7.1.1, RFC 6581
+// §6). It is sent as plain TCP bytes: no markers, no CRC, no pad.
 type Frame struct {
 	Reply    bool  // Reply Frame; else Request Frame
 	Markers  bool  // M: the sender wants markers in the FPDUs that it receives
@@ -42,12 +42,12 @@ type Frame struct {
 	Reserved uint8 // the reserved bits as received; not checked, sent as zero
 	Revision uint8
 
-	// PrivateData is the whole Private Data field, the enhanced block
-	// included, 0 to MaxPrivateData octets.
+	// PrivateData is the whole Private Data field, the enhanced block included,
+	// 0 to MaxPrivateData bytes.
 	PrivateData []byte
 }
 
-// Len returns the length of f on the wire in octets.
+// Len returns the length of f on the wire in bytes.
 func (f *Frame) Len() int { return FrameHeaderLen + len(f.PrivateData) }
 
 // AppendBinary appends the wire form of f to b. It fails if PrivateData is
@@ -89,8 +89,8 @@ func (f *Frame) flags() byte {
 	return flags
 }
 
-// ParseFrame takes a Request or Reply Frame off the front of b and reports how
-// many octets it took. The frame's PrivateData aliases b.
+// ParseFrame decodes the Request or Reply Frame at the front of b and returns
+// its length in bytes. The frame's PrivateData aliases b.
 //
 // It returns ErrIncomplete while b is a proper prefix of a frame, and an
 // *Error with CodeStartup as soon as b can't become one: wrong Key, or a
@@ -128,8 +128,8 @@ func ParseFrame(b []byte) (f Frame, n int, err error) {
 	return f, FrameHeaderLen + pd, nil
 }
 
-// parseKey tells a Reply's Key from a Request's. The two differ only in their
-// tenth octet, so a short b may fit both.
+// parseKey reports whether a Key is a Reply's or a Request's. The two differ
+// only in their tenth byte, so a short b may fit both.
 func parseKey(b []byte) (reply bool, err error) {
 	head := string(b[:min(len(b), keyLen)])
 	switch {
@@ -143,8 +143,8 @@ func parseKey(b []byte) (reply bool, err error) {
 	return false, startupError("RFC 5044 §7.1.2", "the Key is %q, neither %q nor %q: the peer does not speak MPA", head, requestKey, replyKey)
 }
 
-// ULPData returns what of the Private Data belongs to the ULP: all of it, or,
-// in an enhanced frame, what follows the enhanced block.
+// ULPData returns the part of the Private Data that belongs to the ULP: all of
+// it, or, in an enhanced frame, what follows the enhanced block.
 func (f *Frame) ULPData() []byte {
 	if f.Enhanced && len(f.PrivateData) >= EnhancedLen {
 		return f.PrivateData[EnhancedLen:]

@@ -146,7 +146,7 @@ func wantOneOf(t *testing.T, err error, codes ...Code) {
 	t.Fatalf("%v; want one of the codes %v", err, codes)
 }
 
-// reference finds the ULPDUs in a stream octet by octet, and why there are no
+// reference finds the ULPDUs in a stream byte by byte, and why there are no
 // more of them: 0 at the end of the stream, where it may be inside an FPDU.
 func reference(stream []byte, crc, markers bool) (ulpdus [][]byte, code Code, inside bool) {
 	at := 0
@@ -223,13 +223,13 @@ func sameAsReference(t *testing.T, c *Conn, stream []byte, crc, markers bool) {
 	var err error
 	for err == nil {
 		before := n
-		err = c.Receive(func(u []byte, order uint64) {
+		err = c.Receive(each(func(u []byte, order uint64) {
 			if n >= len(want) || !bytes.Equal(u, want[n]) || order != uint64(n) {
 				t.Fatalf("ULPDU %d, order %d, is %x; want one of %x", n, order, u, want)
 			}
 			n++
 			clear(u) // it is ours, and nobody else's
-		})
+		}))
 		if err == nil && n == before {
 			t.Fatal("Receive returned without a ULPDU")
 		}
@@ -243,7 +243,7 @@ func sameAsReference(t *testing.T, c *Conn, stream []byte, crc, markers bool) {
 	case inside != errors.Is(err, io.ErrUnexpectedEOF) || inside == errors.Is(err, io.EOF):
 		t.Fatalf("end inside an FPDU: %v; got %v", inside, err)
 	}
-	if again := c.Receive(func([]byte, uint64) { t.Fatal("a ULPDU after the error") }); !errors.Is(again, err) {
+	if again := c.Receive(each(func([]byte, uint64) { t.Fatal("a ULPDU after the error") })); !errors.Is(again, err) {
 		t.Fatalf("first %v, then %v", err, again)
 	}
 	if c.in.buf != nil {

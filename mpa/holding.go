@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// MaxBuffers is how many octets of buffers a connection holds at most: an intake, an
-// arena, and two with what the stream has not taken of the ULP's memory.
+// MaxBuffers is how many bytes of buffers a connection holds at most: an intake, an
+// arena, and two arenas with what the stream has not accepted of the ULP's memory.
 const MaxBuffers = intakeSize + 3*arenaSize
 
 // A holding is the buffers that one direction of a connection keeps while it waits
 // for the peer, and since when. Only its direction changes it.
 type holding struct {
 	tell  func(octets int) // or nil, see SetKeeper
-	told  int              // octets that it has been told of
+	told  int              // bytes reported to tell so far
 	mark  uint64           // how far the direction was when the stall began
 	since atomic.Int64     // when that was, in ns; 0: it does not stall
 }
 
-// hold notes that so many octets are kept from now on.
+// hold notes that so many bytes are kept from now on.
 func (h *holding) hold(octets int) {
 	if d := octets - h.told; d != 0 && h.tell != nil {
 		h.told = octets
@@ -42,17 +42,17 @@ func (h *holding) moves() {
 	}
 }
 
-// SetKeeper has tell told of each change of how many octets of buffers the connection
-// keeps while it waits for its peer: to send the rest of an FPDU, or to take what was
-// posted. It may be called by those who send and those who receive at the same time,
-// must be quick, and must not call methods of the connection. SetKeeper is to be
-// called before the connection is used.
+// SetKeeper sets tell, which the connection calls with each change of the number of
+// bytes of buffers that it keeps while it waits for its peer: to send the rest of an
+// FPDU, or to take what was posted. The sender and the receiver may call tell
+// concurrently. It must be quick, and must not call methods of the connection. Call
+// SetKeeper before the connection is used.
 func (c *Conn) SetKeeper(tell func(octets int)) { c.in.tell, c.out.tell = tell, tell }
 
-// Stalled returns since when the connection has kept buffers for a peer that goes on
-// with nothing: neither with an FPDU that it has begun, nor with taking a batch of
+// Stalled returns since when the connection has kept buffers for a peer that makes
+// no progress: it neither continues an FPDU that it has begun, nor takes a batch of
 // what was posted. It returns the zero Time if there are none. It may be called from
-// anywhere.
+// any goroutine.
 func (c *Conn) Stalled() time.Time {
 	in, out := c.in.since.Load(), c.out.since.Load()
 	switch {
@@ -67,8 +67,8 @@ func (c *Conn) Stalled() time.Time {
 	return time.Unix(0, in)
 }
 
-// Free gives back all buffers of a connection that is closed and that nobody uses any
-// more: neither for sending nor for receiving.
+// Free releases all buffers of a connection that is closed and no longer in use,
+// neither for sending nor for receiving.
 func (c *Conn) Free() {
 	c.enter()
 	c.in.drop()
@@ -76,14 +76,14 @@ func (c *Conn) Free() {
 	c.out.free()
 }
 
-// keep notes that the intake's buffer stays while the peer has to go on.
+// keep notes that the intake keeps its buffer until the peer continues.
 func (in *intake) keep() {
 	in.hold(intakeSize)
 	in.stalls(in.order, 1)
 }
 
-// settle ends a flush: what was the ULP's memory is copied, and what is kept until
-// the stream takes it is noted.
+// settle ends a flush: it copies what was the ULP's memory, and notes what is kept
+// until the stream accepts it.
 func (b *batch) settle() {
 	b.keep()
 	if b.octets == 0 {
@@ -94,7 +94,7 @@ func (b *batch) settle() {
 	b.hold(b.size())
 }
 
-// size returns how many octets of arenas the batch has.
+// size returns how many bytes of arenas the batch has.
 func (b *batch) size() int {
 	n := len(b.kept)
 	if b.arena != nil {
@@ -103,7 +103,7 @@ func (b *batch) size() int {
 	return n * arenaSize
 }
 
-// free gives all arenas back, with what is in them.
+// free releases all arenas, with their contents.
 func (b *batch) free() {
 	for _, k := range b.kept {
 		arenas.Put(k.arena)

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // A keeper adds up what a connection says that it keeps.
@@ -56,7 +56,7 @@ func TestUnfinishedFPDUIsAccountedFor(t *testing.T) {
 				look := func() {
 					if polls {
 						for range 3 {
-							if _, err := c.TryReceive(func([]byte, uint64) {}); err != nil {
+							if _, err := c.TryReceive(ignore); err != nil {
 								t.Fatal(err)
 							}
 						}
@@ -66,7 +66,7 @@ func TestUnfinishedFPDUIsAccountedFor(t *testing.T) {
 					go func() {
 						defer close(done)
 						for {
-							if err := c.Receive(func([]byte, uint64) {}); errors.Is(err, ErrInterrupted) {
+							if err := c.Receive(ignore); errors.Is(err, ErrInterrupted) {
 								return
 							}
 						}
@@ -102,17 +102,16 @@ func TestUnfinishedFPDUIsAccountedFor(t *testing.T) {
 	}
 }
 
-// A ULPDU that the gate holds back keeps the buffer.
-func TestHeldULPDUIsAccountedFor(t *testing.T) {
+// A ULPDU that place returns an error for keeps the buffer.
+func TestKeptULPDUIsAccountedFor(t *testing.T) {
 	for _, polls := range []bool{false, true} {
 		held(t, polls, func(c *Conn, k *keeper, peer *simnet.Conn) {
 			open := false
-			c.SetGate(func([]byte) bool { return open })
 			b, _ := (&Framer{}).AppendFPDU(nil, []byte("hello"))
 			if _, err := peer.Write(b); err != nil {
 				t.Fatal(err)
 			}
-			place := func([]byte, uint64) {}
+			place := when(&open, func([]byte, uint64) {})
 			look := func() {
 				if polls {
 					_, _ = c.TryReceive(place)
@@ -137,13 +136,13 @@ func TestHeldULPDUIsAccountedFor(t *testing.T) {
 // What the stream does not take is kept, and told.
 func TestUntakenFPDUsAreAccountedFor(t *testing.T) {
 	for _, size := range []int{100, 5000, 50_000, 64_000} {
-		for _, take := range []int{0, 1, 1000, 70_000, 1 << 20} { // octets that the peer reads at a time
+		for _, take := range []int{0, 1, 1000, 70_000, 1 << 20} { // bytes that the peer reads at a time
 			held(t, false, func(c *Conn, k *keeper, peer *simnet.Conn) {
 				b, _ := (&Framer{}).AppendFPDU(nil, []byte("first"))
 				if _, err := peer.Write(b); err != nil {
 					t.Fatal(err)
 				}
-				if err := c.Receive(func([]byte, uint64) {}); err != nil {
+				if err := c.Receive(ignore); err != nil {
 					t.Fatal(err)
 				}
 				payload := make([]byte, size)
@@ -191,13 +190,13 @@ func TestUntakenFPDUsAreAccountedFor(t *testing.T) {
 	}
 }
 
-// A peer that goes on by octets has gone on with nothing.
+// A peer that continues byte by byte makes no progress.
 func TestStallLastsUntilThePeerGoesOn(t *testing.T) {
 	held(t, true, func(c *Conn, _ *keeper, peer *simnet.Conn) {
 		fpdu, _ := (&Framer{}).AppendFPDU(nil, make([]byte, 50_000))
 		look := func() {
-			_, _ = c.TryReceive(func([]byte, uint64) {})
-			_, _ = c.TryReceive(func([]byte, uint64) {})
+			_, _ = c.TryReceive(ignore)
+			_, _ = c.TryReceive(ignore)
 		}
 		begun := time.Now()
 		rest := append(append([]byte{}, fpdu...), fpdu...)
@@ -261,7 +260,7 @@ func TestStallLastsUntilThePeerGoesOn(t *testing.T) {
 	})
 }
 
-// A step is as long as it was said, and not one octet longer.
+// A step is as long as it was said, and not one byte longer.
 func TestStallEndsWithAWholeStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &holding{tell: func(int) {}}
@@ -297,7 +296,7 @@ func TestDiscardEndsAStall(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			_, _ = c.TryReceive(func([]byte, uint64) {})
+			_, _ = c.TryReceive(ignore)
 		}
 		if c.Stalled().IsZero() {
 			t.Fatal("it does not stall")
@@ -320,17 +319,16 @@ func TestDiscardEndsAStall(t *testing.T) {
 func TestBufferIsKeptOnlyForAWait(t *testing.T) {
 	held(t, true, func(c *Conn, k *keeper, peer *simnet.Conn) {
 		open := true
-		c.SetGate(func([]byte) bool { return open })
-		place := func([]byte, uint64) { open = false }
+		place := when(&open, func([]byte, uint64) { open = false })
 		f := &Framer{}
 		if _, err := peer.Write(fpdus(f, []byte("one"), []byte("two"))); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if some, err := c.TryReceive(place); !some || err != nil || k.now != 0 {
+		if some, err := c.TryReceive(place); !some || !errors.Is(err, errNotNow) || k.now != 0 {
 			t.Errorf("%v, %v, %d octets are kept", some, err, k.now)
 		}
-		if err := c.Await(); !errors.Is(err, ErrHeld) || k.now != intakeSize || c.Stalled().IsZero() {
+		if err := c.Await(); err != nil || k.now != intakeSize || c.Stalled().IsZero() {
 			t.Errorf("%v, %d octets are kept since %v", err, k.now, c.Stalled())
 		}
 	})
@@ -339,7 +337,7 @@ func TestBufferIsKeptOnlyForAWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if some, err := c.TryReceive(func([]byte, uint64) {}); some || err != nil || k.now != 0 {
+		if some, err := c.TryReceive(ignore); some || err != nil || k.now != 0 {
 			t.Errorf("%v, %v, %d octets are kept", some, err, k.now)
 		}
 	})

@@ -14,15 +14,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 )
 
 // tries calls TryReceive once and checks what it passes.
 func tries(t *testing.T, c *Conn, want ...string) error {
 	t.Helper()
 	var got []string
-	some, err := c.TryReceive(func(u []byte, _ uint64) { got = append(got, string(u)) })
+	some, err := c.TryReceive(each(func(u []byte, _ uint64) { got = append(got, string(u)) }))
 	if !slices.Equal(got, want) || some != (len(want) > 0) {
 		t.Errorf("TryReceive passed %q and says %v; want %q", got, some, want)
 	}
@@ -71,7 +71,7 @@ func TestTryReceiveTellsErrorsAsReceiveDoes(t *testing.T) {
 					var got []string
 					var err error
 					try := func() {
-						_, err = c.TryReceive(func(u []byte, _ uint64) { got = append(got, string(u)) })
+						_, err = c.TryReceive(each(func(u []byte, _ uint64) { got = append(got, string(u)) }))
 					}
 					await := func() {
 						if !awaits {
@@ -104,7 +104,7 @@ func TestTryReceiveTellsErrorsAsReceiveDoes(t *testing.T) {
 						if err := tries(t, c); !errors.Is(err, first) {
 							t.Errorf("later: %v; first: %v", err, first)
 						}
-						if err := c.Receive(func([]byte, uint64) { t.Error("passed on") }); !errors.Is(err, first) {
+						if err := c.Receive(each(func([]byte, uint64) { t.Error("passed on") })); !errors.Is(err, first) {
 							t.Errorf("Receive later: %v; first: %v", err, first)
 						}
 					}
@@ -156,7 +156,7 @@ func TestAwaitKeepsWhatHasComeForTheNextCall(t *testing.T) {
 		"Receive": func(t *testing.T, c *Conn, want ...string) error {
 			t.Helper()
 			var got []string
-			err := c.Receive(func(u []byte, _ uint64) { got = append(got, string(u)) })
+			err := c.Receive(each(func(u []byte, _ uint64) { got = append(got, string(u)) }))
 			if !slices.Equal(got, want) {
 				t.Errorf("Receive passed %q; want %q", got, want)
 			}
@@ -206,7 +206,7 @@ func TestAwaitKeepsWhatHasComeForTheNextCall(t *testing.T) {
 }
 
 func TestInterruptEndsOneWait(t *testing.T) {
-	none := func([]byte, uint64) {}
+	none := ignore
 	waits := map[string]func(c *Conn) func() error{
 		"Receive": func(c *Conn) func() error { return func() error { return c.Receive(none) } },
 		"Await":   func(c *Conn) func() error { return c.Await },
@@ -292,7 +292,7 @@ func TestInterruptDoesNotEndADiscard(t *testing.T) {
 	})
 }
 
-// Interrupts at any moment cost no octet, and none is passed twice, whichever
+// Interrupts at any moment cost no byte, and none is passed twice, whichever
 // calls take them.
 func TestInterruptsLoseNothing(t *testing.T) {
 	for seed := range uint64(20) {
@@ -344,11 +344,11 @@ func wantAll(t *testing.T, c *Conn, n int, rng *rand.Rand) {
 		before, some := next, false
 		switch rng.IntN(3) {
 		case 0:
-			if err = c.Receive(place); err == nil && next == before {
+			if err = c.Receive(each(place)); err == nil && next == before {
 				t.Error("Receive passed nothing")
 			}
 		case 1:
-			if some, err = c.TryReceive(place); some != (next > before) {
+			if some, err = c.TryReceive(each(place)); some != (next > before) {
 				t.Errorf("TryReceive says %v of %d ULPDUs", some, next-before)
 			}
 		case 2:
@@ -427,7 +427,7 @@ func TestInterruptOverTCP(t *testing.T) {
 		if err := res.Await(); err != nil {
 			t.Errorf("Await after a reset: %v; want nothing", err)
 		}
-		if _, err := res.TryReceive(func([]byte, uint64) {}); !errors.Is(err, syscall.ECONNRESET) {
+		if _, err := res.TryReceive(ignore); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("then: %v; want ECONNRESET", err)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // late is a stream whose time is up before anybody has read from it.

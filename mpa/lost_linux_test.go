@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urnic/internal/memfault"
-	"urnic/internal/simnet"
+	"urnic/internal/host/memfault"
+	"urnic/internal/test/simnet"
 )
 
 // losable returns n bytes, and a function after which they can't be touched.
@@ -39,7 +39,7 @@ func losable(t *testing.T, n int) (mem []byte, lose func()) {
 	}
 }
 
-// What Post can't read it does not take, and the connection goes on.
+// What Post can't read it does not take, and the connection continues.
 func TestPayloadThatCannotBeReadIsNotTaken(t *testing.T) {
 	for _, crc := range []CRCPolicy{CRCPrefer, CRCOff} {
 		for _, markers := range []bool{false, true} {
@@ -144,7 +144,7 @@ func TestPayloadThatIsLostBeforeFlushEndsSending(t *testing.T) {
 					}
 				}
 				_ = ini.Abort()
-				if err := res.Receive(func(u []byte, _ uint64) { t.Errorf("a ULPDU of %d bytes that lacks some", len(u)) }); err == nil {
+				if err := res.Receive(each(func(u []byte, _ uint64) { t.Errorf("a ULPDU of %d bytes that lacks some", len(u)) })); err == nil {
 					t.Error("the connection goes on")
 				}
 			})

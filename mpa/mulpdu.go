@@ -1,13 +1,13 @@
 package mpa
 
-// MinMULPDU and MaxMULPDU bound the MULPDU, in octets (RFC 5044 §3).
+// MinMULPDU and MaxMULPDU bound the MULPDU, in bytes (RFC 5044 §3).
 const (
 	MinMULPDU = 128
 	MaxMULPDU = 64768
 )
 
-// MULPDU returns the largest ULPDU, in octets, whose FPDU fits into one TCP
-// segment of emss octets, with or without markers (RFC 5044 §4.5). The result
+// MULPDU returns the largest ULPDU, in bytes, whose FPDU fits into one TCP
+// segment of emss bytes, with or without markers (RFC 5044 §4.5). The result
 // lies between MinMULPDU and MaxMULPDU.
 func MULPDU(emss int, markers bool) int {
 	const longest = 1<<16 - 1 // of an IP packet; any that long holds MaxMULPDU

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A Role says which side of the start-up an endpoint has. It has nothing to do
-// with who opened the TCP connection (RFC 5044 §7.1).
+// A Role is an endpoint's side of the start-up. It is independent of which side
+// opened the TCP connection (RFC 5044 §7.1).
 type Role uint8
 
 // The roles.
@@ -27,7 +27,7 @@ func (r Role) String() string {
 	return fmt.Sprintf("role %d", uint8(r))
 }
 
-// Params is what start-up has settled for a connection.
+// Params is the result of start-up for a connection.
 type Params struct {
 	Role        Role
 	Revision    uint8
@@ -36,7 +36,7 @@ type Params struct {
 	RecvMarkers bool // we do
 	Enhanced    bool // IRD and ORD were exchanged
 
-	IRD, ORD uint16 // ours, as settled
+	IRD, ORD uint16 // ours, as negotiated
 	// PeerIRD and PeerORD are the values as the peer sent them, for the ULP
 	// (RFC 6581 §9.1). They are zero without Enhanced.
 	PeerIRD, PeerORD uint16
@@ -76,11 +76,11 @@ func (c *Config) request() (Frame, error) {
 	return f, err
 }
 
-// errRevision1 says that a peer seems to know revision 1 only.
+// errRevision1 says that a peer seems to know only revision 1.
 var errRevision1 = errors.New("the peer seems to know only revision 1")
 
-// checkRequest judges a Request as RFC 5044 §7.1.1 and RFC 6581 §10 demand of a
-// Responder.
+// checkRequest validates a Request as RFC 5044 §7.1.1 and RFC 6581 §10 require
+// of a Responder.
 func (c *Config) checkRequest(f *Frame) error {
 	switch {
 	case f.Reply:
@@ -101,9 +101,9 @@ func (c *Config) checkRequest(f *Frame) error {
 	return nil
 }
 
-// respond returns the Reply to a Request that checkRequest has passed, and what
-// it settles. If the Initiator's IRD is too small for MinORD, the Reply rejects,
-// and err says so.
+// respond returns the Reply to a Request that checkRequest has passed, and the
+// negotiated parameters. If the Initiator's IRD is too small for MinORD, the
+// Reply rejects, and err says so.
 func (c *Config) respond(req *Frame, pd []byte) (rep Frame, p Params, err error) {
 	rep = Frame{Reply: true, Revision: req.Revision, CRC: c.CRC != CRCOff, Markers: c.Markers, PrivateData: pd}
 	p = Params{
@@ -129,7 +129,7 @@ func (c *Config) respond(req *Frame, pd []byte) (rep Frame, p Params, err error)
 			p.RTR = c.rtr() // "MUST set at least one … it supports": RFC 6581 §9.2
 		}
 		if c.IRD == 0 && p.RTR != RTRRead {
-			p.RTR &^= RTRRead // it would have no place in the queue
+			p.RTR &^= RTRRead // it would have no slot in the queue
 		}
 		answer.RTR = p.RTR
 	}
@@ -143,7 +143,7 @@ func (c *Config) respond(req *Frame, pd []byte) (rep Frame, p Params, err error)
 	return rep, p, err
 }
 
-// respondDepths settles a Responder's IRD and ORD (RFC 6581 §9.1).
+// respondDepths determines a Responder's IRD and ORD (RFC 6581 §9.1).
 func (c *Config) respondDepths(e Enhanced, p *Params, answer *Enhanced) error {
 	if e.ORD != DepthNotNegotiated {
 		p.IRD = min(c.IRD, e.ORD)
@@ -171,10 +171,11 @@ func (c *Config) respondDepths(e Enhanced, p *Params, answer *Enhanced) error {
 	return nil
 }
 
-// complete settles an Initiator's parameters by the Reply. A *RejectedError
-// leaves the TCP connection as it is. An *Error with CodeInsufficientIRD or
-// CodeNoMatchingRTR comes with parameters under which the Terminate that the
-// peer must get can be sent; with other errors the connection is to be closed.
+// complete determines an Initiator's parameters from the Reply. A
+// *RejectedError leaves the TCP connection as it is. An *Error with
+// CodeInsufficientIRD or CodeNoMatchingRTR comes with parameters under which
+// the Terminate that the peer must get can be sent; with other errors the
+// connection must be closed.
 func (c *Config) complete(req, rep *Frame) (p Params, err error) {
 	switch {
 	case !rep.Reply:
@@ -216,7 +217,7 @@ func (c *Config) complete(req, rep *Frame) (p Params, err error) {
 	return p, c.completeRTR(e, &p)
 }
 
-// completeDepths settles an Initiator's IRD and ORD (RFC 6581 §9.1).
+// completeDepths determines an Initiator's IRD and ORD (RFC 6581 §9.1).
 func (c *Config) completeDepths(e Enhanced, p *Params) error {
 	if e.IRD != DepthNotNegotiated && !c.ULPDepths {
 		p.ORD = min(c.ORD, e.IRD)
@@ -235,7 +236,7 @@ func (c *Config) completeDepths(e Enhanced, p *Params) error {
 }
 
 // completeRTR chooses the indication that an Initiator sends first. A Write
-// needs least of either side, a Read needs a place in the Responder's queue.
+// needs least of either side; a Read needs a slot in the Responder's queue.
 func (c *Config) completeRTR(e Enhanced, p *Params) error {
 	if !c.PeerToPeer {
 		return nil
@@ -254,11 +255,11 @@ func (c *Config) completeRTR(e Enhanced, p *Params) error {
 	}
 }
 
-// A RejectedError says that the Responder rejected the connection. The TCP
+// A RejectedError reports that the Responder rejected the connection. The TCP
 // connection is still open and belongs to the caller (RFC 5044 §7.1.2 rule 3),
-// who can read all that follows the Reply.
+// which can read all that follows the Reply.
 type RejectedError struct {
-	PrivateData []byte // the Responder's reason, as its ULP gave it
+	PrivateData []byte // the reason from the Responder's ULP
 	Enhanced    bool
 	IRD, ORD    uint16 // as the Responder sent them, if Enhanced
 }

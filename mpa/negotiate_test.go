@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wire sends a frame through its octets.
+// wire sends a frame through its bytes.
 func wire(t *testing.T, f *Frame) *Frame {
 	t.Helper()
 	b, err := f.AppendBinary(nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // inRole starts a connection of revision 1 in a bubble, against a peer whose
@@ -28,7 +28,7 @@ func inRole(t *testing.T, role Role, cfg Config, flags byte, f func(t *testing.T
 		in := &Framer{CRC: crc, Markers: cfg.Markers}
 		if role == Responder {
 			p.says(fpdus(in, nil))
-			if err := c.Receive(func([]byte, uint64) {}); err != nil {
+			if err := c.Receive(ignore); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -36,7 +36,7 @@ func inRole(t *testing.T, role Role, cfg Config, flags byte, f func(t *testing.T
 	})
 }
 
-// usesCRC finds out by its octets whether a connection generates CRCs and
+// usesCRC finds out by its bytes whether a connection generates CRCs and
 // whether it checks them.
 func usesCRC(t *testing.T, role Role, policy CRCPolicy, flags byte) (generates, checks bool) {
 	t.Helper()

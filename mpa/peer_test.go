@@ -10,16 +10,16 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
-// frame returns the octets of a start-up frame.
+// frame returns the bytes of a start-up frame.
 func frame(key []byte, flags, rev byte, pd ...byte) []byte {
 	return join(key, []byte{flags, rev, byte(len(pd) >> 8), byte(len(pd))}, pd)
 }
 
-// A peer is the other end of a stream. It says octets and hears octets, and
-// knows nothing of MPA.
+// A peer is the other end of a stream. It says bytes and hears bytes, and knows
+// nothing of MPA.
 type peer struct {
 	t    *testing.T
 	conn *simnet.Conn
@@ -39,7 +39,7 @@ func beside(t *testing.T, o simnet.Options, f func(t *testing.T, conn *simnet.Co
 	})
 }
 
-// says sends octets.
+// says sends bytes.
 func (p *peer) says(octets ...[]byte) {
 	p.t.Helper()
 	if _, err := p.conn.Write(join(octets...)); err != nil {
@@ -47,7 +47,7 @@ func (p *peer) says(octets ...[]byte) {
 	}
 }
 
-// hears takes so many octets.
+// hears takes so many bytes.
 func (p *peer) hears(n int) []byte {
 	p.t.Helper()
 	b := make([]byte, n)
@@ -57,7 +57,7 @@ func (p *peer) hears(n int) []byte {
 	return b
 }
 
-// expects takes octets that must be these.
+// expects takes bytes that must be these.
 func (p *peer) expects(want ...[]byte) {
 	p.t.Helper()
 	if got := p.hears(len(join(want...))); !bytes.Equal(got, join(want...)) {
@@ -77,7 +77,7 @@ func (p *peer) expectsSilence() {
 }
 
 // expectsEnd waits until nobody has anything to do, and finds that the other
-// side has closed or reset the stream without another octet.
+// side has closed or reset the stream without another byte.
 func (p *peer) expectsEnd() {
 	p.t.Helper()
 	synctest.Wait()
@@ -162,7 +162,7 @@ var (
 	plainConfig  = Config{Revision: Revision1, CRC: CRCOff}
 )
 
-// fpdus returns the octets that a Framer makes of these ULPDUs.
+// fpdus returns the bytes that a Framer makes of these ULPDUs.
 func fpdus(f *Framer, ulpdus ...[]byte) []byte {
 	var b []byte
 	for _, u := range ulpdus {
@@ -195,11 +195,11 @@ func receives(c *Conn) *inbox {
 	in := new(inbox)
 	go func() {
 		for {
-			err := c.Receive(func(u []byte, _ uint64) {
+			err := c.Receive(each(func(u []byte, _ uint64) {
 				in.mu.Lock()
 				defer in.mu.Unlock()
 				in.ulpdus = append(in.ulpdus, string(u))
-			})
+			}))
 			if err != nil {
 				in.mu.Lock()
 				defer in.mu.Unlock()

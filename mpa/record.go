@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// A Recorder sees what passes, in order and in the pieces that it was made of:
-// a frame or an FPDU a call. What is sent, and the end of this side's half, is
-// shown when the stream is about to be given it, so that an answer comes later;
-// the stream may fail in the midst of it. What came and is passed to nobody,
-// such as a piece of an FPDU or what is discarded, is shown like the rest, at
-// the latest before the end that comes after it.
+// A Recorder gets all that is sent and received, in order, one call for each
+// frame or FPDU. It gets what is sent, and the end of this side's half, just
+// before the stream does, so that an answer comes later; the stream may fail in
+// the middle of it. It also gets what was received and not passed on, such as a
+// piece of an FPDU or what is discarded, at the latest before the end that
+// follows it.
 //
-// Close is told that one side, this one if byUs, has ended its half, and Reset
-// that it has reset the connection. After a Reset, and after its own half's
-// end, a side may still try to send, which comes to nothing.
+// Close is called when one side, this one if byUs, has ended its half, and
+// Reset when it has reset the connection. After a Reset, and after the end of
+// its own half, a side may still try to send, without effect.
 //
 // A Recorder must be quick, must not keep the pieces, and must be safe for
 // concurrent use.
@@ -28,18 +28,19 @@ type Recorder interface {
 	Reset(byUs bool)
 }
 
-// A recording is what a Conn has told its Recorder. While somebody receives, this
-// side's end of the connection waits for him: what has arrived comes before it.
+// A recording is what a Conn has passed to its Recorder. While a goroutine
+// receives, this side's end of the connection waits for it: what has arrived
+// comes first.
 type recording struct {
 	mu        sync.Mutex
 	receiving bool
-	astray    bool // the receiver can't tell FPDUs apart any more
+	astray    bool // the receiver can no longer find the boundaries of FPDUs
 	peerEnded bool // its half's end, or its reset, is recorded
 	peerReset bool // a write has found that the peer has reset the connection
 	fin       bool // this side's half's end is recorded
 	closed    bool // this side has closed the connection
 	reset     bool // by a reset
-	ended     bool // all that there is to tell of ends is recorded
+	ended     bool // the end is completely recorded
 }
 
 // enter begins receiving.
@@ -61,7 +62,7 @@ func (c *Conn) leave() {
 	}
 }
 
-// recordEnding records this side's end of the connection, when it is time. The
+// recordEnding records this side's end of the connection, when it is due. The
 // caller holds mu.
 func (c *Conn) recordEnding() {
 	r := &c.rec
@@ -128,7 +129,7 @@ func (c *Conn) recordReadEnd(err error) {
 }
 
 // recordWriteError records a reset that a write has found: at once, if the
-// receiver has been told of an end already.
+// receiver has already found an end.
 func (c *Conn) recordWriteError(err error) {
 	if c.recorder == nil {
 		return
@@ -146,11 +147,12 @@ func (c *Conn) recordWriteError(err error) {
 	}
 }
 
-// recordRest records what of the buffer nobody was passed, and drops it.
+// recordRest records what is left in the buffer and was not passed on, and
+// drops it.
 func (c *Conn) recordRest() {
 	b := c.in.stash
 	switch {
-	case c.in.held != nil:
+	case c.in.kept != nil:
 		b = c.in.rest
 	case c.in.buf != nil:
 		b = c.in.buf[:c.in.n]
@@ -161,9 +163,9 @@ func (c *Conn) recordRest() {
 	c.in.drop()
 }
 
-// recordWhole records the whole FPDUs with which b begins, which nobody is
-// passed, and returns their length. Where no FPDU can be told from the next, it
-// is all of b.
+// recordWhole records the whole FPDUs with which b begins, which are not passed
+// on, and returns their length. Where their boundaries can't be found, it is
+// all of b.
 func (c *Conn) recordWhole(b []byte) (n int) {
 	for len(b) > n {
 		total := c.deframer.FPDULen(b[n:])
@@ -181,7 +183,7 @@ func (c *Conn) recordWhole(b []byte) (n int) {
 }
 
 // isOver reports whether this side has closed the connection or is about to: an
-// error after that says nothing of the peer.
+// error after that is not the peer's.
 func (c *Conn) isOver() bool { return c.over.Load() }
 
 func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // A connection that is closed while it is read, by the one who is passed a ULPDU, has
 // the rest recorded before its end.
 func TestRecorderSeesTheRestBeforeACloseWithinReceive(t *testing.T) {
 	for name, receive := range map[string]func(c *Conn, place func([]byte, uint64)){
-		"Receive":    func(c *Conn, place func([]byte, uint64)) { _ = c.Receive(place) },
-		"TryReceive": func(c *Conn, place func([]byte, uint64)) { _, _ = c.TryReceive(place) },
+		"Receive":    func(c *Conn, place func([]byte, uint64)) { _ = c.Receive(each(place)) },
+		"TryReceive": func(c *Conn, place func([]byte, uint64)) { _, _ = c.TryReceive(each(place)) },
 	} {
 		for _, markers := range []bool{false, true} {
 			r := new(tape)
@@ -34,11 +34,11 @@ func TestRecorderSeesTheRestBeforeACloseWithinReceive(t *testing.T) {
 // Who only looks whether something has come leaves the connection's end to be recorded.
 func TestRecorderSeesTheEndAfterALook(t *testing.T) {
 	for name, look := range map[string]func(c *Conn, p *peer, in *Framer){
-		"TryReceive": func(c *Conn, _ *peer, _ *Framer) { _, _ = c.TryReceive(func([]byte, uint64) {}) },
+		"TryReceive": func(c *Conn, _ *peer, _ *Framer) { _, _ = c.TryReceive(ignore) },
 		"Await": func(c *Conn, p *peer, in *Framer) {
 			p.says(fpdus(in, []byte("x")))
 			_ = c.Await()
-			_ = c.Receive(func([]byte, uint64) {})
+			_ = c.Receive(ignore)
 			p.says(fpdus(in, []byte("x")))
 			_ = c.Await()
 		},
@@ -84,11 +84,10 @@ func TestRecorderSeesWhatFollowsAHeldULPDUOnce(t *testing.T) {
 	} {
 		r := new(tape)
 		inRole(t, Initiator, Config{Recorder: r}, 0x40, func(t *testing.T, c *Conn, p *peer, _, in *Framer) {
-			c.SetGate(func([]byte) bool { return false })
 			one, two := fpdus(in, []byte("one")), fpdus(in, []byte("two"))
 			p.says(one, two)
 			synctest.Wait()
-			if err := c.Receive(func([]byte, uint64) {}); !errors.Is(err, ErrHeld) {
+			if err := c.Receive(refuse); !errors.Is(err, errNotNow) {
 				t.Fatal(err)
 			}
 			end(c, p)
@@ -97,7 +96,7 @@ func TestRecorderSeesWhatFollowsAHeldULPDUOnce(t *testing.T) {
 	}
 }
 
-// Octets that must not follow the Request are recorded, as they end the connection.
+// Bytes that must not follow the Request are recorded, as they end the connection.
 func TestRecorderSeesWhatFollowsTheRequest(t *testing.T) {
 	beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
 		r := new(tape)
@@ -136,7 +135,7 @@ func TestRecorderOfTheRequestIsTheConnections(t *testing.T) {
 		p.expects(reply)
 		fpdu := fpdus(&Framer{CRC: true}, []byte("x"))
 		p.says(fpdu)
-		if err := c.Receive(func([]byte, uint64) {}); err != nil {
+		if err := c.Receive(ignore); err != nil {
 			t.Fatal(err)
 		}
 		_ = c.Close()

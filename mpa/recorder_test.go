@@ -8,11 +8,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
-// A tape is a Recorder that keeps all octets, where each call ended, and how the
-// sides ended, with the octets that were recorded before.
+// A tape is a Recorder that keeps all bytes, where each call ended, and how the
+// sides ended, with the bytes that were recorded before.
 type tape struct {
 	mu             sync.Mutex
 	sent, received bytes.Buffer
@@ -33,7 +33,7 @@ func (r *tape) end(how string, byUs bool) {
 	r.ends = append(r.ends, fmt.Sprintf("%s %s %d", who, how, r.received.Len()))
 }
 
-// hasEnds checks how the sides have ended, and after how many octets.
+// hasEnds checks how the sides have ended, and after how many bytes.
 func (r *tape) hasEnds(t *testing.T, want ...string) {
 	t.Helper()
 	r.mu.Lock()
@@ -233,7 +233,7 @@ func TestRecorderSeesWhatIsNotPassedOn(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					for c.Receive(func([]byte, uint64) {}) == nil {
+					for c.Receive(ignore) == nil {
 					}
 					if tt.discards {
 						_ = c.Discard()
@@ -260,7 +260,7 @@ func TestRecorderSeesWhatIsNotPassedOn(t *testing.T) {
 }
 
 func TestRecorderSeesWhoseHalfEndsFirst(t *testing.T) {
-	receive := func(c *Conn) { _ = c.Receive(func([]byte, uint64) {}) }
+	receive := func(c *Conn) { _ = c.Receive(ignore) }
 	for _, tt := range []struct {
 		name string
 		play func(c *Conn, p *peer)
@@ -334,11 +334,11 @@ func TestRecorderSeesAnFPDUWhenItIsFlushed(t *testing.T) {
 		c := initiated(t, conn, p, Config{Revision: 1, Recorder: r}, frame(repKey, 0x40, 1))
 		request := frame(reqKey, 0x40, 1)
 		out := &Framer{CRC: true}
-		u := make([]byte, 54) // 60 octets an FPDU
+		u := make([]byte, 54) // 60 bytes an FPDU
 		one, two, three := fpdus(out, u), fpdus(out, u), fpdus(out, u)
 		post(t, c, string(u), string(u))
 		r.holds(t, "posted", &r.sent, r.sends, request)
-		_, _ = c.Flush(false) // 100 octets
+		_, _ = c.Flush(false) // 100 bytes
 		r.holds(t, "flushed, partly out", &r.sent, r.sends, request, one, two)
 		post(t, c, string(u))
 		r.holds(t, "another one posted", &r.sent, r.sends, request, one, two)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A script is a stream whose peer says fixed octets, in pieces that a seed
+// A script is a stream whose peer says fixed bytes, in pieces that a seed
 // decides, and then ends its half. What is written to it is kept.
 type script struct {
 	pieces [][]byte // not yet read
@@ -16,7 +16,7 @@ type script struct {
 	ended  int // how often CloseWrite, Close or Abort was called
 }
 
-// newScript cuts octets into pieces.
+// newScript cuts bytes into pieces.
 func newScript(octets []byte, seed uint64) *script {
 	s := new(script)
 	rng := rand.New(rand.NewPCG(seed, 1))

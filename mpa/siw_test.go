@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 // What the siw driver of Linux 6.1 answers to Requests, as recorded from it.

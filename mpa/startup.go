@@ -11,18 +11,17 @@ import (
 	"sync"
 	"time"
 
-	"urnic/internal/sockio"
+	"urnic/internal/host/sockio"
 )
 
 // Initiate starts MPA on conn as Initiator: it sends the Request and waits for
 // the Reply (RFC 5044 §7.1.2).
 //
-// It returns a *RejectedError if the Responder rejects, and leaves conn open
-// then, as the RFC says. With CodeInsufficientIRD or CodeNoMatchingRTR it
-// returns both an error and a Conn, so that the caller can send the Terminate
-// that the Responder must get (RFC 6581 §9), and then close it. After any other
-// error conn is closed: a *ConfigError, an *Error, or one that wraps the
-// context's.
+// If the Responder rejects, it returns a *RejectedError and leaves conn open,
+// as the RFC says. With CodeInsufficientIRD or CodeNoMatchingRTR it returns
+// both an error and a Conn, so that the caller can send the Terminate that the
+// Responder must get (RFC 6581 §9), and then close it. After any other error
+// conn is closed: a *ConfigError, an *Error, or one that wraps the context's.
 func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
 	c, err := initiate(ctx, conn, cfg)
 	var rejected *RejectedError
@@ -56,7 +55,7 @@ func initiate(ctx context.Context, conn net.Conn, cfg Config) (*Conn, error) {
 	return newConn(conn, &cfg, p), err
 }
 
-// checkArguments refuses what start-up can't begin with.
+// checkArguments refuses invalid arguments of start-up.
 func checkArguments(ctx context.Context, conn net.Conn, cfg *Config) error {
 	switch {
 	case ctx == nil:
@@ -69,15 +68,15 @@ func checkArguments(ctx context.Context, conn net.Conn, cfg *Config) error {
 
 var errNoContext = &ConfigError{"there is no context: say context.Background() if nothing is to end it"}
 
-// owesTerminate says whether the Responder must be told why the Initiator does
-// not go on (RFC 6581 §9).
+// owesTerminate reports whether the Initiator must send the Responder a
+// Terminate that says why it does not continue (RFC 6581 §9).
 func owesTerminate(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && (e.Code == CodeInsufficientIRD || e.Code == CodeNoMatchingRTR)
 }
 
-// A Request is an MPA Request that a Responder has received and found well
-// formed. It must be answered with Accept or Reject, or dropped with Close.
+// A Request is a well-formed MPA Request that a Responder has received. It must
+// be answered with Accept or Reject, or dropped with Close.
 type Request struct {
 	Frame    Frame
 	Enhanced Enhanced // as sent, if Frame.Enhanced
@@ -87,7 +86,7 @@ type Request struct {
 }
 
 // ReceiveRequest starts MPA on conn as Responder: it waits for the Request and
-// judges its form (RFC 5044 §7.1.2 rule 2). On an error it closes conn; the
+// validates its form (RFC 5044 §7.1.2 rule 2). On an error it closes conn; the
 // error is a *ConfigError, an *Error, or wraps the context's.
 func ReceiveRequest(ctx context.Context, conn net.Conn, cfg Config) (*Request, error) {
 	r, err := receiveRequest(ctx, conn, cfg)
@@ -113,8 +112,8 @@ func receiveRequest(ctx context.Context, conn net.Conn, cfg Config) (*Request, e
 	if err := cfg.checkRequest(&f); err != nil {
 		return nil, err
 	}
-	// An Initiator has nothing to say before the Reply: what follows can only be
-	// Private Data that PD_Length does not count.
+	// An Initiator must not send more before the Reply: what follows can only
+	// be Private Data that PD_Length does not count.
 	if n := len(r.s.rest()); n > 0 {
 		r.s.recordRest()
 		return nil, startupError("RFC 5044 §7.1.2", "%d octets follow the Request before the Reply", n)
@@ -126,15 +125,15 @@ func receiveRequest(ctx context.Context, conn net.Conn, cfg Config) (*Request, e
 	return r, err
 }
 
-// PrivateData returns what the Initiator's ULP sent along.
+// PrivateData returns the private data of the Initiator's ULP.
 func (r *Request) PrivateData() []byte { return r.Frame.ULPData() }
 
 // NetConn returns the stream that the Request came on.
 func (r *Request) NetConn() net.Conn { return r.s.conn }
 
 // Accept answers the Request with a Reply that accepts, and enters full
-// operation. cfg takes the place of the one that ReceiveRequest was given, as
-// the parameters may depend on what the Request said; its Recorder stays.
+// operation. cfg replaces the Config of ReceiveRequest, as the parameters may
+// depend on the Request; only the Recorder stays.
 //
 // If the Initiator's IRD is below cfg.MinORD, Accept rejects and returns an
 // *Error with CodeInsufficientIRD. After any error conn is closed.
@@ -170,7 +169,7 @@ func (r *Request) accept(ctx context.Context, cfg Config) (*Conn, error) {
 
 // Reject answers the Request with a Reply that rejects, and leaves the TCP
 // connection open for the caller to use or close (RFC 5044 §7.1.2 rule 2). The
-// private data tells the Initiator's ULP the reason.
+// private data gives the Initiator's ULP the reason.
 func (r *Request) Reject(ctx context.Context, privateData []byte) error {
 	if ctx == nil {
 		return errNoContext
@@ -204,14 +203,14 @@ type startup struct {
 	conn     net.Conn
 	recorder Recorder
 	buf      []byte // what was received
-	parsed   int    // octets of buf that the frame took
+	parsed   int    // bytes of buf that the frame took
 }
 
-// limit bounds what is done on the stream until the function that it returns
-// is called: by ctx and by d.
+// limit bounds what is done on the stream, by ctx and by d, until the function
+// that it returns is called.
 func (s *startup) limit(ctx context.Context, d time.Duration) (done func()) {
 	deadline := time.Now().Add(d)
-	if ctx.Err() != nil { // AfterFunc would tell, but perhaps too late
+	if ctx.Err() != nil { // AfterFunc would notice, but perhaps too late
 		deadline = time.Unix(1, 0)
 	}
 	_ = s.conn.SetDeadline(deadline) // a closed stream fails soon enough
@@ -248,11 +247,11 @@ func (s *startup) send(f *Frame) error {
 	return nil
 }
 
-// receive reads one frame. An Initiator reads no octet beyond it: that is for
-// full operation, or for the ULP if the Reply rejects, "leaving the TCP connection
+// receive reads one frame. An Initiator reads no byte beyond it: that is for full
+// operation, or for the ULP if the Reply rejects, "leaving the TCP connection
 // open" (RFC 5044 §7.1.2 rule 3). A Responder may read more, which rest returns.
 func (s *startup) receive(role Role) (Frame, error) {
-	// One octet more than the longest frame, so as to notice what must not follow.
+	// One byte more than the longest frame, so as to notice what must not follow.
 	s.buf = make([]byte, 0, FrameHeaderLen+MaxPrivateData+1)
 	limit := cap(s.buf)
 	if role == Initiator {
@@ -285,8 +284,8 @@ func (s *startup) receive(role Role) (Frame, error) {
 	}
 }
 
-// lastLook reads what has come when the time is up. Where many connections come at
-// once, nobody may have had the time to read a Request that is there.
+// lastLook reads what has arrived when the time is up. When many connections
+// arrive at once, there may have been no time to read a Request that has arrived.
 func (s *startup) lastLook(p []byte) int {
 	_ = s.conn.SetReadDeadline(time.Time{}) // in start-up no other Read follows
 	n, _ := sockio.TryRead(s.conn, p)       // the time is up, whatever the error
@@ -302,7 +301,7 @@ func (s *startup) record(n int) {
 	}
 }
 
-// recordRest records what was received behind the frame, and is not taken.
+// recordRest records what was received behind the frame and is not used.
 func (s *startup) recordRest() {
 	if rest := s.rest(); s.recorder != nil && len(rest) > 0 {
 		s.recorder.Received(rest)
@@ -312,7 +311,7 @@ func (s *startup) recordRest() {
 // rest returns what was received behind the frame.
 func (s *startup) rest() []byte { return s.buf[s.parsed:] }
 
-// why says in what phase start-up failed, and whether it was the context.
+// why says in which phase start-up failed, and whether the context ended it.
 func (s *startup) why(ctx context.Context, phase string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("mpa: %s: %w", phase, context.Cause(ctx))
@@ -339,9 +338,9 @@ type DialFunc func(ctx context.Context) (net.Conn, error)
 
 // Dial opens a stream and initiates MPA on it. If cfg leaves the revision open,
 // and the peer ends the stream in answer to a Request of revision 2 or answers
-// with revision 1, Dial tries once more, with a new stream and revision 1
-// (RFC 6581 §10). IRD and ORD are then the ULP's affair; with the peer-to-peer
-// model, which revision 1 does not have, there is no second try.
+// with revision 1, Dial tries once more, with a new stream and revision 1 (RFC
+// 6581 §10). IRD and ORD are then left to the ULP. With the peer-to-peer model,
+// which revision 1 does not have, there is no second try.
 //
 // The errors are those of Initiate and of dial. Unlike Initiate, Dial closes
 // the stream on a *RejectedError too.
@@ -364,13 +363,13 @@ func Dial(ctx context.Context, dial DialFunc, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// A triesError says why both tries of Dial have failed.
+// A triesError reports why both tries of Dial have failed.
 type triesError struct {
 	last  error // with revision 1
 	first error // with revision 2
 }
 
-// Error says it once if both have failed for the same reason.
+// Error names the reason once if both have failed for the same one.
 func (e *triesError) Error() string {
 	if last, first := e.last.Error(), e.first.Error(); last != first {
 		return last + "; with revision 2: " + first

@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
-// A phase is a start-up in which the peer has to say octets.
+// A phase is a start-up in which the peer has to say bytes.
 type phase struct {
 	name   string
 	octets []byte // what the peer has to say for the phase to end well
@@ -55,7 +55,7 @@ var phases = []phase{
 	},
 }
 
-// atEachOctet runs f for each phase and each octet before which the peer may
+// atEachOctet runs f for each phase and each byte before which the peer may
 // stop: it has said all the others.
 func atEachOctet(t *testing.T, f func(t *testing.T, ph phase, cancel context.CancelCauseFunc, said int, p *peer, done <-chan started)) {
 	t.Helper()
@@ -89,7 +89,7 @@ func TestPeerThatStallsAtAnyOctetRunsIntoTheTimeLimit(t *testing.T) {
 	})
 }
 
-// The limit is for the whole frame: octets that trickle in do not extend it.
+// The limit is for the whole frame: bytes that trickle in do not extend it.
 func TestPeerThatTricklesRunsIntoTheTimeLimit(t *testing.T) {
 	for _, ph := range phases {
 		beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
@@ -260,7 +260,7 @@ func TestReadyToReceiveThatNeverComes(t *testing.T) {
 					_, err := c.Flush(true)
 					gated <- err
 				}()
-				err := c.Receive(func([]byte, uint64) { t.Error("a ULPDU was passed") })
+				err := c.Receive(each(func([]byte, uint64) { t.Error("a ULPDU was passed") }))
 				want := limit
 				if limit == 0 {
 					want = DefaultFirstFPDUTimeout
@@ -306,7 +306,7 @@ func TestClientMayTakeItsTimeWithTheFirstFPDU(t *testing.T) {
 	}
 }
 
-// Whatever happens to the stream, and at which octet, both sides come to an end.
+// Whatever happens to the stream, and at which byte, both sides come to an end.
 func TestStartupOverABrokenStreamEnds(t *testing.T) {
 	request, reply := 20+4+3, 20+4+3
 	for name, fault := range map[string]func(at int) simnet.Faults{

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
 func TestInitiatorSendsARequestAndWaitsForTheReply(t *testing.T) {
@@ -88,8 +88,8 @@ func TestResponderWaitsForAValidRequest(t *testing.T) {
 	}
 }
 
-// refuses lets one side start on the octets that the peer says, and checks that
-// it gives up at once with code 4, without another octet.
+// refuses lets one side start on the bytes that the peer says, and checks that
+// it gives up at once with code 4, without another byte.
 func refuses(t *testing.T, role Role, cfg Config, octets []byte) {
 	t.Helper()
 	beside(t, simnet.Options{}, func(t *testing.T, conn *simnet.Conn, p *peer) {
@@ -145,7 +145,7 @@ func TestMalformedStartupFrameClosesTheConnection(t *testing.T) {
 	}
 }
 
-// wrongKeys are Keys with one octet changed, up to and with that octet.
+// wrongKeys are Keys with one byte changed, up to and with that byte.
 func wrongKeys(key []byte) [][]byte {
 	var out [][]byte
 	for i := range key {
@@ -414,7 +414,7 @@ func TestFullOperationBeginsRightBehindTheStartupFrames(t *testing.T) {
 				if got, err := receives(c).now(); err != nil || len(got) != 3 || got[0] != "first" || got[2] != "last" {
 					t.Errorf("Responder: %d ULPDUs, %v; want 3", len(got), err)
 				}
-				// And its own first octets are those of an FPDU.
+				// And its own first bytes are those of an FPDU.
 				post(t, c, "reply")
 				flush(t, c)
 				p.expects(fpdus(&Framer{CRC: true}, []byte("reply")))

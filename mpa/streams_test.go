@@ -3,10 +3,10 @@ package mpa
 import (
 	"sync/atomic"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 )
 
-// A stingy stream takes so many octets with a write, and none with every second
+// A stingy stream takes so many bytes with a write, and none with every second
 // one that does not wait.
 type stingy struct {
 	*simnet.Conn

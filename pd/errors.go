@@ -2,7 +2,7 @@ package pd
 
 import "fmt"
 
-// A LimitError says that a reservation would exceed a limit. Nothing was
+// A LimitError reports that a reservation would exceed a limit. Nothing was
 // reserved.
 type LimitError struct {
 	Resource Resource
@@ -12,7 +12,7 @@ type LimitError struct {
 	Wanted   uint64 // on top of Held
 }
 
-// Error names the limit and who set it.
+// Error names the limit and whose it is.
 func (e *LimitError) Error() string {
 	whose := "device"
 	if e.Domain != 0 {
@@ -22,7 +22,7 @@ func (e *LimitError) Error() string {
 		whose, e.Limit, e.Resource, e.Held, e.Wanted)
 }
 
-// A BusyError says that a domain can't be closed yet.
+// A BusyError reports that a domain can't be closed yet.
 type BusyError struct {
 	Domain   ID
 	Resource Resource
@@ -34,7 +34,7 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("pd: protection domain %d still holds %d %s: release them first", e.Domain, e.Held, e.Resource)
 }
 
-// A ClosedError says that a domain was used after its Close.
+// A ClosedError reports that a domain was used after its Close.
 type ClosedError struct{ Domain ID }
 
 // Error names the domain.

@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// An ID names a protection domain within its Manager. It is never used twice,
-// and a peer has no means to say one (RFC 5041 §8.2). No domain has ID 0.
+// An ID names a protection domain within its Manager. It is never reused, and
+// no message can carry one, so a peer can't name a domain (RFC 5041 §8.2). No
+// domain has ID 0.
 type ID uint32
 
 // A Manager is the privileged resource manager of one device (RFC 5042 §2.2):
@@ -31,14 +32,15 @@ func (m *Manager) Limits() (device, domain Limits) { return m.device.limits, m.d
 // Held returns how much of r the device holds.
 func (m *Manager) Held(r Resource) uint64 { return m.device.holds(r) }
 
-// Reserve takes n of r for the device itself, on behalf of no domain. It
-// returns a *LimitError if the device would hold too much.
+// Reserve reserves n of r for the device itself, not for a domain. It returns a
+// *LimitError if the device would hold too much.
 func (m *Manager) Reserve(r Resource, n uint64) error { return m.device.reserve(0, r, n) }
 
-// Release gives back n of r that Reserve took.
+// Release releases n of r that were reserved.
 func (m *Manager) Release(r Resource, n uint64) { m.device.release(r, n) }
 
-// Exceeds reports whether the device holds more of r than its limit, by Charge.
+// Exceeds reports whether the device holds more of r than its limit, because of
+// Charge.
 func (m *Manager) Exceeds(r Resource) bool { return m.device.exceeds(r) }
 
 // NewDomain returns a new protection domain. It returns a *LimitError if there
@@ -67,8 +69,8 @@ func (d *Domain) ID() ID { return d.id }
 // Held returns how much of r the domain holds.
 func (d *Domain) Held(r Resource) uint64 { return d.own.holds(r) }
 
-// Reserve takes n of r for the domain. It returns a *LimitError if the domain
-// or the device would hold too much, a *ClosedError after Close.
+// Reserve reserves n of r for the domain. It returns a *LimitError if the
+// domain or the device would hold too much, a *ClosedError after Close.
 func (d *Domain) Reserve(r Resource, n uint64) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -85,18 +87,20 @@ func (d *Domain) Reserve(r Resource, n uint64) error {
 	return nil
 }
 
-// Charge takes n of r, whatever the limits: of what is there already, and can't be
-// refused. It reports whether the domain and the device are within their limits. Who
-// is told that they are not sees to it that something is released.
+// Charge adds n of r to what the domain holds, regardless of limits: it is for what
+// already exists and can't be refused. It reports whether the domain and the device
+// are within their limits. If they are not, the caller must make sure that something
+// is released.
 func (d *Domain) Charge(r Resource, n uint64) bool {
 	own, device := d.own.charge(r, n), d.manager.device.charge(r, n)
 	return own && device
 }
 
-// Exceeds reports whether the domain holds more of r than its limit, by Charge.
+// Exceeds reports whether the domain holds more of r than its limit, because of
+// Charge.
 func (d *Domain) Exceeds(r Resource) bool { return d.own.exceeds(r) }
 
-// Release gives back n of r that Reserve or Charge took.
+// Release releases n of r that were reserved or charged.
 func (d *Domain) Release(r Resource, n uint64) {
 	d.manager.Release(r, n)
 	d.own.release(r, n)
@@ -120,8 +124,8 @@ func (d *Domain) Close() error {
 	return nil
 }
 
-// A ledger counts what is held against limits. Of what is no Resource there is
-// nothing, and nothing can be had.
+// A ledger counts what is held against limits. For a number that is no
+// Resource, nothing is held, and nothing can be reserved.
 type ledger struct {
 	limits Limits
 	held   [NumResources]atomic.Uint64

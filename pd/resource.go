@@ -2,7 +2,8 @@ package pd
 
 import "fmt"
 
-// A Resource is one kind of thing that a device holds for a consumer or a peer.
+// A Resource is a kind of object or memory that a device holds for a program or
+// a peer.
 type Resource uint8
 
 // The resources.
@@ -17,12 +18,12 @@ const (
 	RecvWRs                            // entries of all receive queues, shared ones too
 	Regions                            // memory regions
 	Windows                            // memory windows
-	MemoryOctets                       // octets of registered memory
+	MemoryOctets                       // bytes of registered memory
 	InboundReads                       // entries of all inbound read request queues (IRD)
 	OutboundReads                      // entries of all outbound read queues (ORD)
 	Listeners                          // listening endpoints
-	HalfOpen                           // connections of peers whose Request is not in yet
-	StreamOctets                       // octets of buffers that streams keep while they wait for their peers
+	HalfOpen                           // connections of peers whose Request has not arrived yet
+	StreamOctets                       // bytes of buffers that streams keep while they wait for their peers
 
 	NumResources = int(iota)
 )
@@ -47,12 +48,12 @@ func (r Resource) String() string {
 	return fmt.Sprintf("resource %d", uint8(r))
 }
 
-// Limits says how much of each resource may be held. Zero stands for the
-// default. A literal names what it sets: Limits{pd.QueuePairs: 64}.
+// Limits has the limit of each resource. Zero stands for the default. A literal
+// names what it sets: Limits{pd.QueuePairs: 64}.
 type Limits [NumResources]uint64
 
-// DefaultLimits returns the limits of a device whose configuration leaves them
-// open. They let one device serve some ten thousand streams.
+// DefaultLimits returns the limits of a device whose configuration does not set
+// them. They allow one device some ten thousand streams.
 func DefaultLimits() Limits {
 	return Limits{
 		Domains: 4096, QueuePairs: 16384, CompletionQueues: 16384, CQEntries: 1 << 24, CompletionChannels: 1024,
@@ -61,7 +62,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// or returns l with the zeros replaced by what def says.
+// or returns l with its zeros replaced by the values of def.
 func (l Limits) or(def Limits) Limits {
 	for r, v := range l {
 		if v == 0 {

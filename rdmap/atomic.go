@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// AtomicRequestLen is the length of an Atomic Request Header in octets.
+	// AtomicRequestLen is the length of an Atomic Request Header in bytes.
 	AtomicRequestLen = 52
-	// AtomicResponseLen is the length of an Atomic Response Header. RFC 7306
-	// §4 calls it 32 octets; its Figure 6 has these 12.
+	// AtomicResponseLen is the length of an Atomic Response Header. RFC 7306 §4
+	// calls it 32 bytes; its Figure 6 has these 12.
 	AtomicResponseLen = 12
 	// AtomicLen is the size and alignment of an atomic's target.
 	AtomicLen = 8
@@ -56,7 +56,7 @@ type AtomicRequest struct {
 	CompareMask uint64 // all ones for FetchAdd
 }
 
-// AppendBinary appends the AtomicRequestLen octets of r to b. It never fails.
+// AppendBinary appends the AtomicRequestLen bytes of r to b. It never fails.
 func (r AtomicRequest) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, r.Reserved<<4|uint32(r.Op&atomicOpMask)) // Reserved(28) AOpCode(4)
 	b = binary.BigEndian.AppendUint32(b, r.RequestID)                             // Request Identifier (32)
@@ -69,8 +69,8 @@ func (r AtomicRequest) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // ParseAtomicRequest reads an Atomic Operation Request Header; b is the whole
-// ULP Payload of its DDP message. It fails unless b is AtomicRequestLen octets
-// long. The operation code is not judged here.
+// ULP Payload of its DDP message. It fails unless b is AtomicRequestLen bytes
+// long. It does not validate the operation code.
 func ParseAtomicRequest(b []byte) (AtomicRequest, error) {
 	if len(b) != AtomicRequestLen {
 		return AtomicRequest{}, wrongLength(OpAtomicRequest, len(b))
@@ -98,8 +98,8 @@ func (r AtomicRequest) String() string {
 	return s
 }
 
-// Apply returns what the target holds after the operation, if it held orig
-// (RFC 7306 §5.1). It returns orig for an operation that is not Valid.
+// Apply returns the value of the target after the operation, if it was orig
+// before (RFC 7306 §5.1). It returns orig for an operation that is not Valid.
 func (r *AtomicRequest) Apply(orig uint64) uint64 {
 	switch r.Op {
 	case AtomicFetchAdd:
@@ -122,18 +122,18 @@ func fetchAdd(orig, add, tops uint64) uint64 {
 // An AtomicResponse is the Atomic Operation Response Header (RFC 7306 §5.2.2).
 type AtomicResponse struct {
 	RequestID uint32 // of the request
-	Original  uint64 // what the target held
+	Original  uint64 // the original value at the target
 }
 
-// AppendBinary appends the AtomicResponseLen octets of r to b. It never fails.
+// AppendBinary appends the AtomicResponseLen bytes of r to b. It never fails.
 func (r AtomicResponse) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, r.RequestID)        // Original Request Identifier (32)
 	return binary.BigEndian.AppendUint64(b, r.Original), nil // Original Remote Data Value (64)
 }
 
-// ParseAtomicResponse reads an Atomic Operation Response Header; b is the
-// whole ULP Payload of its DDP message. It fails unless b is AtomicResponseLen
-// octets long.
+// ParseAtomicResponse reads an Atomic Operation Response Header; b is the whole
+// ULP Payload of its DDP message. It fails unless b is AtomicResponseLen bytes
+// long.
 func ParseAtomicResponse(b []byte) (AtomicResponse, error) {
 	if len(b) != AtomicResponseLen {
 		return AtomicResponse{}, wrongLength(OpAtomicResponse, len(b))

@@ -47,14 +47,16 @@ func (w *wire) Flush(bool) (bool, error) { return true, nil }
 func (w *wire) Posted() uint64           { return w.posted }
 func (w *wire) Accepted() uint64         { return w.posted }
 
-func (w *wire) Receive(place func([]byte, uint64)) error {
+func (w *wire) Receive(place func([]byte, uint64) error) error {
 	p := w.peer
 	if len(p.ends) == 0 {
 		return io.ErrNoProgress
 	}
 	from := 0
 	for _, to := range p.ends {
-		place(p.arena[from:to], w.receive)
+		if err := place(p.arena[from:to], w.receive); err != nil {
+			return err
+		}
 		w.receive++
 		from = to
 	}
@@ -62,7 +64,7 @@ func (w *wire) Receive(place func([]byte, uint64)) error {
 	return nil
 }
 
-func (w *wire) TryReceive(place func([]byte, uint64)) (bool, error) {
+func (w *wire) TryReceive(place func([]byte, uint64) error) (bool, error) {
 	return true, w.Receive(place)
 }
 
@@ -92,13 +94,14 @@ func (u *benchULP) Next() *Operation {
 	u.op = nil
 	return o
 }
-func (*benchULP) Submitted(*Operation, uint64)            {}
-func (*benchULP) Failed(*Operation, error)                {}
-func (u *benchULP) ReceiveBuffer(uint32, bool) ddp.Buffer { return &u.buffer }
-func (u *benchULP) Deliver(Delivery) error                { u.delivered++; return nil }
-func (u *benchULP) Completed(*Operation) error            { u.completed++; return nil }
-func (*benchULP) Terminated(Terminate)                    {}
-func (*benchULP) Wake()                                   {}
+func (*benchULP) Submitted(*Operation, uint64)                     {}
+func (*benchULP) Failed(*Operation, error)                         {}
+func (*benchULP) Arrived()                                         {}
+func (u *benchULP) ReceiveBuffer(uint32, bool) (ddp.Buffer, error) { return &u.buffer, nil }
+func (u *benchULP) Deliver(Delivery) error                         { u.delivered++; return nil }
+func (u *benchULP) Completed(*Operation) error                     { u.completed++; return nil }
+func (*benchULP) Terminated(Terminate)                             {}
+func (*benchULP) Wake()                                            {}
 
 // A bench is two streams over a wire.
 type bench struct {

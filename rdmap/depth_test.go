@@ -201,7 +201,7 @@ func TestRequestBuffersAreApartWhereTheMSNWraps(t *testing.T) {
 	seen := map[ddp.Buffer]uint32{}
 	for ahead := range uint32(3) {
 		h := &ddp.UntaggedHeader{QN: QueueReadRequest, MSN: ahead - 2, RsvdULP: [5]byte{0x41}}
-		b := r.Buffer(h, ahead)
+		b, _ := r.Buffer(h, ahead)
 		if other, taken := seen[b]; taken {
 			t.Errorf("MSN %d shares its buffer with MSN %d", h.MSN, other)
 		}

@@ -68,7 +68,7 @@ func TestEarlyReadRequestWithinIRDIsTaken(t *testing.T) {
 	p.wantNothing()
 }
 
-// In place of the RTR comes a Send in pieces: its first octet tells that it is none.
+// In place of the RTR comes a Send in pieces: its first byte tells that it is none.
 func TestSendInPiecesThatIsNoRTRFailsAtItsFirstSegment(t *testing.T) {
 	s, p := withPeer(t, Config{ExpectRTR: 7})
 	p.send(untagged(OpSend, []byte("x")), more, mo(10))

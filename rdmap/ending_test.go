@@ -343,7 +343,7 @@ func TestOnlyRDMAMessagesAreSentUntilTeardown(t *testing.T) {
 	if err := p.llp.Receive(nil); !errors.Is(err, io.EOF) {
 		t.Errorf("the stream ends with %v; want EOF", err)
 	}
-	// The other half goes on.
+	// The other half continues.
 	p.send(tagged(OpReadResponse, r.tag, base, nil))
 	if s.err != nil || len(s.completed) != 1 {
 		t.Errorf("%v; %d completed", s.err, len(s.completed))

@@ -9,7 +9,7 @@ import (
 	"urnic/stag"
 )
 
-// A TermCode is the first two octets of a Terminate message: layer (4 bits),
+// A TermCode is the first two bytes of a Terminate message: layer (4 bits),
 // error type (4 bits), error code (8 bits) (RFC 5040 §4.8). It names any error
 // of RDMAP, DDP and MPA.
 type TermCode uint16
@@ -22,7 +22,7 @@ const (
 )
 
 // RDMAP's own errors (RFC 5040 Figure 9). DDP's are in package ddp (layer 1),
-// MPA's in package mpa (layer 2); their TermWord methods give this form.
+// MPA's in package mpa (layer 2); their TermWord methods return this form.
 const (
 	CodeLocalCatastrophic TermCode = 0x0000
 
@@ -52,7 +52,7 @@ func (c TermCode) EType() uint8 { return uint8(c>>8) & 0x0F }
 func (c TermCode) Code() uint8 { return uint8(c) }
 
 // LocalCatastrophic reports whether c is a Local Catastrophic Error of RDMAP,
-// whose error code means nothing.
+// whose error code has no meaning.
 func (c TermCode) LocalCatastrophic() bool { return c>>8 == 0 }
 
 // Defined reports whether c is one of the codes of RFC 5040 Figure 9, RFC 5041
@@ -78,7 +78,7 @@ func (c TermCode) Defined() bool {
 	return false
 }
 
-// swapped returns c with layer and error type in each other's place.
+// swapped returns c with layer and error type swapped.
 func (c TermCode) swapped() TermCode {
 	return TermCode(c.EType())<<12 | TermCode(c.Layer())<<8 | TermCode(c.Code())
 }
@@ -89,18 +89,19 @@ func (c TermCode) String() string {
 }
 
 // An Error is an error that RDMAP found, or that a lower layer found and RDMAP
-// reports (RFC 5040 §7). Terminate makes the message that tells the peer.
+// reports (RFC 5040 §7). Terminate returns the message that reports it to the
+// peer.
 type Error struct {
 	Code       TermCode
 	Clause     string // the rule that was broken
-	Reason     string // what was found, for people
+	Reason     string // what was found, human-readable
 	Header     []byte // the offending DDP header, as received, if there is one
-	SegmentLen int    // length of the offending DDP segment in octets
+	SegmentLen int    // length of the offending DDP segment in bytes
 	RDMAHeader []byte // the offending RDMA Read Request Header, brought up to date
 	Err        error  // the cause, if there is one
 }
 
-// Error says what was found and which rule it breaks.
+// Error returns what was found and which rule it breaks.
 func (e *Error) Error() string {
 	s := "rdmap: " + strings.TrimPrefix(e.Code.String(), "RDMAP: ")
 	if e.Reason != "" {
@@ -116,7 +117,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// below returns what the cause adds to the code, and the clause that it names.
+// below returns what the cause adds to the code, and its clause.
 func (e *Error) below() (text, clause string) {
 	switch err := e.Err.(type) { //nolint:errorlint // others have words of their own
 	case nil:
@@ -139,7 +140,8 @@ func (e *Error) below() (text, clause string) {
 	return e.Err.Error(), clause
 }
 
-// violations are the codes that say the same as the STag table does.
+// violations are the codes whose text says the same as the error of the STag
+// table.
 var violations = map[TermCode]stag.Violation{
 	CodeInvalidSTag: stag.InvalidSTag, CodeBaseBounds: stag.OutOfBounds, CodeAccessRights: stag.NoRights,
 	CodeSTagNotAssociated: stag.NotAssociated, CodeTOWrap: stag.Wrap,
@@ -148,13 +150,13 @@ var violations = map[TermCode]stag.Violation{
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A PeerError is a Terminate message that the peer sent: it ended the stream,
-// and says why.
+// A PeerError is a Terminate message of the peer: the peer has ended the
+// stream, and says why.
 type PeerError struct {
 	Terminate Terminate
 }
 
-// Error says what the peer reported.
+// Error returns what the peer reported.
 func (e *PeerError) Error() string {
 	return "rdmap: the peer ended the stream: " + e.Terminate.String()
 }

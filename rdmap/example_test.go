@@ -29,11 +29,12 @@ func (o *owner) Next() *rdmap.Operation {
 }
 func (o *owner) Submitted(*rdmap.Operation, uint64)   {}
 func (o *owner) Failed(_ *rdmap.Operation, err error) { fmt.Println("failed:", err) }
-func (o *owner) ReceiveBuffer(ahead uint32, _ bool) ddp.Buffer {
+func (o *owner) Arrived()                             {}
+func (o *owner) ReceiveBuffer(ahead uint32, _ bool) (ddp.Buffer, error) {
 	if ahead > 0 {
-		return nil
+		return nil, nil
 	}
-	return o.buffer
+	return o.buffer, nil
 }
 
 func (o *owner) Deliver(d rdmap.Delivery) error {

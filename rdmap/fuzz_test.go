@@ -22,7 +22,7 @@ const (
 )
 
 // secret is what memory holds until the peer places something there, which is
-// never this. Memory that the peer may read holds other octets.
+// never this. Memory that the peer may read holds other bytes.
 const secret = 0xA5
 
 // A plot is memory of a side with a margin on both ends.
@@ -30,7 +30,7 @@ type plot struct {
 	region
 	all    []byte // with the margins
 	before []byte // all, as it was
-	open   [2]int // the octets of the region that the peer may change
+	open   [2]int // the bytes of the region that the peer may change
 }
 
 const margin = 16
@@ -46,10 +46,10 @@ const (
 	plotDoomed
 	numPlots
 
-	sinkFrom, sinkTo = 16, 48 // octets of the sink that Reads go to
+	sinkFrom, sinkTo = 16, 48 // bytes of the sink that Reads go to
 )
 
-// A hostile is a peer that does what the fuzzer's octets say.
+// A hostile is a peer that does what the fuzzer's bytes say.
 type hostile struct {
 	*peer
 	plots  [numPlots]plot
@@ -104,7 +104,7 @@ func newHostile(t *testing.T) *hostile {
 	return h
 }
 
-// inject sends the octets of a segment, or holds them back.
+// inject sends the bytes of a segment, or holds them back.
 func (h *hostile) inject(b []byte, flags byte) {
 	if seg, err := ddp.ParseSegment(b); err == nil && (seg.Control.Tagged() || seg.Untagged.QN == QueueSend) {
 		for i, v := range seg.Payload {
@@ -131,7 +131,7 @@ func (h *hostile) inject(b []byte, flags byte) {
 func (h *hostile) do(in, rest []byte) []byte {
 	s, a, b, c := h.side, in[1], in[2], in[3]
 	target := &h.plots[a%numPlots]
-	data := pattern(int(c)%80, 0x40) // some of these octets are in no plot
+	data := pattern(int(c)%80, 0x40) // some of these bytes are in no plot
 	to := base + uint64(int64(int8(b)))
 	var seg ddp.Segment
 	switch in[0] & 0x1F {
@@ -179,7 +179,7 @@ func (h *hostile) do(in, rest []byte) []byte {
 	case 12:
 		_ = h.llp.CloseWrite()
 		return rest
-	default: // a segment of octets as they come
+	default: // a segment of bytes as they come
 		n := min(int(c)%80, len(rest))
 		h.inject(bytes.Clone(rest[:n]), in[0])
 		return rest[n:]
@@ -246,7 +246,7 @@ func (h *hostile) check() {
 }
 
 // FuzzStream lets a peer do whatever it likes to a stream with receive buffers,
-// regions of all kinds, and Reads and atomics under way.
+// regions of all kinds, and Reads and atomics outstanding.
 func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, program []byte) {
 		h := newHostile(t)

@@ -6,15 +6,16 @@ import (
 	"urnic/ddp"
 )
 
-// ImmediateLen is the length of Immediate Data in octets: no more, no less
-// (RFC 7306 §6.3).
+// ImmediateLen is the length of Immediate Data in bytes: no more, no less (RFC
+// 7306 §6.3).
 const ImmediateLen = 8
 
-// Immediate is the data of an Immediate Data message, as the ULP gave it.
+// Immediate is the data of an Immediate Data message, in the byte order of the
+// ULP.
 type Immediate [ImmediateLen]byte
 
 // ParseImmediate reads Immediate Data; b is the whole ULP Payload of its DDP
-// message. It fails unless b is ImmediateLen octets long.
+// message. It fails unless b is ImmediateLen bytes long.
 func ParseImmediate(o Opcode, b []byte) (Immediate, error) {
 	if len(b) != ImmediateLen {
 		return Immediate{}, wrongLength(o, len(b))
@@ -23,20 +24,21 @@ func ParseImmediate(o Opcode, b []byte) (Immediate, error) {
 }
 
 // pieces watches the segments of queue 0, so that no message is part Send, part
-// Immediate Data: those go to different buffers, and some of its octets would not
-// lie in the one that is delivered.
+// Immediate Data: those go to different buffers, and some of its bytes would
+// not lie in the one that is delivered.
 type pieces struct {
 	msn       uint32 // of the segment before
 	open      bool   // which was not the last one of its message,
 	immediate bool   // and Immediate Data
-	disorder  bool   // segments have come out of order
-	cut       bool   // Immediate Data have come in pieces
+	disorder  bool   // segments have arrived out of order
+	cut       bool   // Immediate Data has arrived in pieces
 }
 
-// admit judges the next segment of queue 0. Immediate Data may come in pieces, as
-// any message may (RFC 5041 §5.2), of an LLP that keeps the order. Where it does
-// not, a piece of a Send can come long after the pieces of Immediate Data whose
-// octets it seems to complete: no stream has both, pieces and disorder.
+// admit validates the next segment of queue 0. Immediate Data may arrive in
+// pieces, as any message may (RFC 5041 §5.2), from an LLP that preserves the
+// order. From other LLPs, a piece of a Send can arrive long after the pieces of
+// Immediate Data whose bytes it seems to complete. So no stream may have both,
+// pieces and disorder.
 func (p *pieces) admit(h *ddp.UntaggedHeader, op Opcode) error {
 	immediate := op == OpImmediate || op == OpImmediateSE
 	same := p.open && h.MSN == p.msn

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 	"urnic/stag"
 )
 

@@ -19,7 +19,7 @@ var sentMessages = []struct {
 	rdmap     byte // RDMAP control field
 	qn        uint32
 	provoke   func(s *side, p *peer, r region)
-	data      int // octets behind the DDP header, of which RDMAP's header is the first part
+	data      int // bytes behind the DDP header, of which RDMAP's header is the first part
 	placement bool
 }{
 	{OpWrite, 0xC1, 0x40, 0, func(s *side, p *peer, r region) { s.submit(writeOf(0x01020304, 0x1112131415161718, pattern(50, 1))) }, 50, true},

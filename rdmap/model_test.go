@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	writtenLen = 24 << 10 // octets that one side may write at the other
+	writtenLen = 24 << 10 // bytes that one side may write at the other
 	sourceLen  = 4 << 10
 	sinkLen    = 24 << 10
 	cellCount  = 4
 )
 
 // A flow is all that goes from one side's ULP to the other's, with a model of
-// what it should do there. No octet is written twice, so that what is read back
+// what it should do there. No byte is written twice, so that what is read back
 // does not depend on how the two directions meet.
 type flow struct {
 	from, to *side
@@ -44,7 +44,7 @@ type expected struct {
 	op       *Operation
 	delivery Delivery
 	content  []byte // of the delivery, or of the Read's sink
-	before   int    // octets that were written before
+	before   int    // bytes that were written before
 	original uint64
 	doomed   region // that a Send with Invalidate has invalidated
 }
@@ -65,7 +65,7 @@ func (f *flow) length() int {
 	return []int{0, f.rng.IntN(60), f.rng.IntN(60), f.rng.IntN(1200)}[f.rng.IntN(4)]
 }
 
-// data draws that many octets.
+// data draws that many bytes.
 func (f *flow) data(n int) []byte { return pattern(n, byte(f.rng.Uint32())) }
 
 // next makes up an operation.
@@ -233,7 +233,7 @@ func (f *flow) end() error {
 	return f.fault
 }
 
-// soFar holds the memory to the model when the stream was cut: each octet is as
+// soFar holds the memory to the model when the stream was cut: each byte is as
 // it was, or as it should become.
 func (f *flow) soFar() error {
 	within := func(what string, got, want []byte) {

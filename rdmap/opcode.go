@@ -47,7 +47,7 @@ type messageType struct {
 	short     string // the name in JSON and statistics
 	tagged    bool
 	queue     uint32 // of untagged messages
-	headerLen int    // octets of RDMAP header, 0 for none; Terminate's varies
+	headerLen int    // bytes of RDMAP header, 0 for none; Terminate's varies
 }
 
 var messageTypes = [numOpcodes]messageType{
@@ -104,8 +104,8 @@ func (o Opcode) Solicited() bool {
 // Invalidates reports whether the message carries an STag to invalidate.
 func (o Opcode) Invalidates() bool { return o == OpSendInvalidate || o == OpSendSEInvalidate }
 
-// A Control is the RDMAP Control Field, the first octet of DDP's RsvdULP
-// (RFC 5040 §4.1).
+// A Control is the RDMAP Control Field, the first byte of DDP's RsvdULP (RFC
+// 5040 §4.1).
 type Control uint8
 
 // NewControl returns the control field of a message that this implementation

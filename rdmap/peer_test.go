@@ -73,7 +73,7 @@ func (p *peer) make(seg ddp.Segment, changes ...change) []byte {
 	return b
 }
 
-// raw sends octets as one segment.
+// raw sends bytes as one segment.
 func (p *peer) raw(b []byte) {
 	p.t.Helper()
 	p.last = b
@@ -97,7 +97,10 @@ func (p *peer) collect() {
 	p.t.Helper()
 	came := map[uint64][]byte{}
 	for p.llp.Waiting() > 0 {
-		if err := p.llp.Receive(func(b []byte, order uint64) { came[order] = b }); err != nil {
+		if err := p.llp.Receive(func(b []byte, order uint64) error {
+			came[order] = b
+			return nil
+		}); err != nil {
 			p.t.Fatal(err)
 		}
 	}

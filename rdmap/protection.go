@@ -15,8 +15,8 @@ func (c *Config) refuses(need stag.Access, s stag.STag, to, n uint64) error {
 	return &stag.AccessError{Violation: stag.NoRights, STag: s, Wanted: need, TO: to, Len: n, Refused: true}
 }
 
-// protectionError says what a failed access means as an error of RDMAP: for
-// the source of a Read, the target of an atomic (RFC 5040 §7.2).
+// protectionError converts a failed access to an error of RDMAP: for the source
+// of a Read or the target of an atomic (RFC 5040 §7.2).
 func protectionError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -40,8 +40,8 @@ func protectionError(err error) *Error {
 	return e
 }
 
-// placementError says what a failed access means as an error of DDP: for the
-// sink of a Write or a Read Response (RFC 5041 §7.1).
+// placementError converts a failed access to an error of DDP: for the sink of a
+// Write or a Read Response (RFC 5041 §7.1).
 func placementError(err error) error {
 	e := &ddp.Error{Code: ddp.CodeInvalidSTag, Clause: "RFC 5041 §7.1", Err: err}
 	if access, ok := errors.AsType[*stag.AccessError](err); ok {
@@ -58,8 +58,8 @@ func placementError(err error) error {
 	return e
 }
 
-// invalidationError says what it means that an STag could not be invalidated
-// (RFC 5040 §5.3, §7.2).
+// invalidationError converts a failed invalidation of an STag to an error of
+// RDMAP (RFC 5040 §5.3, §7.2).
 func invalidationError(err error) *Error {
 	e := &Error{Code: CodeCannotInvalidate, Clause: "RFC 5040 §5.3", Err: err}
 	var access *stag.AccessError

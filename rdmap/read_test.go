@@ -36,7 +36,7 @@ func TestReadIsOneRequestAndOneResponse(t *testing.T) {
 		t.Errorf("%v; completed %v", s.err, s.completed)
 	}
 
-	// The peer reads 600 octets of one buffer: one Response to one of its own.
+	// The peer reads 600 bytes of one buffer: one Response to one of its own.
 	source := s.memory(600, stag.RemoteRead)
 	copy(source.mem, pattern(600, 9))
 	p.send(readRequest(ReadRequest{SinkSTag: 0x303, SinkTO: 7, Size: 600, SrcSTag: source.tag, SrcTO: base}))

@@ -7,19 +7,19 @@ import (
 	"urnic/stag"
 )
 
-// ReadRequestLen is the length of an RDMA Read Request Header in octets.
+// ReadRequestLen is the length of an RDMA Read Request Header in bytes.
 const ReadRequestLen = 28
 
 // A ReadRequest is the RDMA Read Request Header (RFC 5040 §4.4).
 type ReadRequest struct {
 	SinkSTag stag.STag
 	SinkTO   uint64
-	Size     uint32 // RDMARDSZ, 0..2^32-1 octets
+	Size     uint32 // RDMARDSZ, 0..2^32-1 bytes
 	SrcSTag  stag.STag
 	SrcTO    uint64
 }
 
-// AppendBinary appends the ReadRequestLen octets of r to b. It never fails.
+// AppendBinary appends the ReadRequestLen bytes of r to b. It never fails.
 func (r ReadRequest) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, uint32(r.SinkSTag)) // Data Sink STag (32)
 	b = binary.BigEndian.AppendUint64(b, r.SinkTO)           // Data Sink Tagged Offset (64)
@@ -29,7 +29,7 @@ func (r ReadRequest) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // ParseReadRequest reads an RDMA Read Request Header; b is the whole ULP
-// Payload of its DDP message. It fails unless b is ReadRequestLen octets long.
+// Payload of its DDP message. It fails unless b is ReadRequestLen bytes long.
 func ParseReadRequest(b []byte) (ReadRequest, error) {
 	if len(b) != ReadRequestLen {
 		return ReadRequest{}, wrongLength(OpReadRequest, len(b))
@@ -49,7 +49,7 @@ func (r ReadRequest) String() string {
 }
 
 // wrongLength reports a message whose length does not fit its opcode. RFC 5040
-// has no code for it: "unspecified" stands for what it leaves open.
+// has no code for it: "unspecified" is for errors without one.
 func wrongLength(o Opcode, n int) error {
 	return &Error{
 		Code: CodeOperationUnspecified, Clause: "RFC 5040 §4.2",

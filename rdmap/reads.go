@@ -5,44 +5,8 @@ import (
 	"sync/atomic"
 
 	"urnic/ddp"
+	"urnic/internal/ring"
 )
-
-// A ring is a first-in first-out queue. It grows with its use, which IRD or ORD
-// bounds.
-type ring[T any] struct {
-	slots []T
-	head  int
-	n     int
-}
-
-// at returns the i-th oldest element.
-func (r *ring[T]) at(i int) *T {
-	if i += r.head; i >= len(r.slots) {
-		i -= len(r.slots)
-	}
-	return &r.slots[i]
-}
-
-func (r *ring[T]) push(v T) {
-	if r.n == len(r.slots) {
-		slots := make([]T, max(2*r.n, 2))
-		for i := range r.n {
-			slots[i] = *r.at(i)
-		}
-		r.slots, r.head = slots, 0
-	}
-	r.n++
-	*r.at(r.n - 1) = v
-}
-
-func (r *ring[T]) pop() {
-	var zero T
-	*r.at(0) = zero
-	if r.head++; r.head == len(r.slots) {
-		r.head = 0
-	}
-	r.n--
-}
 
 // An inbound is a Read Request or an Atomic Request of the peer that waits for
 // its response (an entry of the IRQ).
@@ -68,21 +32,21 @@ func (o *outbound) isAtomic() bool { return o.op != nil && o.op.Op == OpAtomicRe
 type depths struct {
 	mu      sync.Mutex
 	ird     int
-	irq     ring[inbound]
-	waiting atomic.Int32 // irq.n, for those who only want to know whether there is one
+	irq     ring.Ring[inbound]
+	waiting atomic.Int32 // irq.Len(), for a quick check whether there is one
 	ord     int          // an RTR Read does not count
-	orq     ring[outbound]
+	orq     ring.Ring[outbound]
 	atomics int // in the ORQ
 }
 
-// free returns how many requests of the peer there is room for.
+// free returns how many more requests of the peer fit.
 func (d *depths) free() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.ird - d.irq.n
+	return d.ird - d.irq.Len()
 }
 
-// outstandingAtomics returns how many Atomic Responses may come.
+// outstandingAtomics returns how many Atomic Responses may arrive.
 func (d *depths) outstandingAtomics() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +56,7 @@ func (d *depths) outstandingAtomics() int {
 func (d *depths) pushInbound(in inbound) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.irq.push(in)
+	d.irq.Push(in)
 	d.waiting.Add(1)
 }
 
@@ -103,16 +67,16 @@ func (d *depths) firstInbound() (*inbound, bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.irq.n == 0 {
+	if d.irq.Len() == 0 {
 		return nil, false
 	}
-	return d.irq.at(0), true
+	return d.irq.At(0), true
 }
 
 func (d *depths) popInbound() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.irq.pop()
+	d.irq.Pop()
 	d.waiting.Add(-1)
 }
 
@@ -121,14 +85,14 @@ func (d *depths) popInbound() {
 func (d *depths) mayRead() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.orq.n < d.ord
+	return d.orq.Len() < d.ord
 }
 
 func (d *depths) pushOutbound(op *Operation, requestID uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := outbound{op: op, requestID: requestID}
-	d.orq.push(o)
+	d.orq.Push(o)
 	if o.isAtomic() {
 		d.atomics++
 	}
@@ -138,29 +102,30 @@ func (d *depths) pushOutbound(op *Operation, requestID uint32) {
 func (d *depths) firstOutbound() (outbound, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.orq.n == 0 {
+	if d.orq.Len() == 0 {
 		return outbound{}, false
 	}
-	return *d.orq.at(0), true
+	return *d.orq.At(0), true
 }
 
 func (d *depths) popOutbound() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.orq.at(0).isAtomic() {
+	if d.orq.At(0).isAtomic() {
 		d.atomics--
 	}
-	d.orq.pop()
+	d.orq.Pop()
 }
 
-// sinkOf finds the Read whose Response a segment of n octets belongs to: one
-// that is outstanding, with this sink and range. An LLP may bring segments
-// early, so that it need not be the oldest one. waiting tells whether any Read is.
+// sinkOf finds the Read whose Response a segment of n bytes belongs to: one
+// that is outstanding, with this sink and range. An LLP may deliver segments
+// early, so it need not be the oldest one. waiting reports whether any Read is
+// outstanding.
 func (d *depths) sinkOf(h *ddp.TaggedHeader, n int) (found, waiting bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range d.orq.n {
-		o := d.orq.at(i).op
+	for i := range d.orq.Len() {
+		o := d.orq.At(i).op
 		if o == nil || o.Op != OpReadRequest {
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 // sourceRights are those of the region that requests go to.
 const sourceRights = stag.LocalWrite | stag.RemoteRead | stag.RemoteWrite | stag.RemoteAtomic
 
-// wrongSources are STags and ranges of 16 octets that must be refused, with the
-// codes of RDMAP. A region of 64 octets is at base, another ends at 2^64-1.
+// wrongSources are STags and ranges of 16 bytes that must be refused, with the
+// codes of RDMAP. A region of 64 bytes is at base, another ends at 2^64-1.
 var wrongSources = []struct {
 	name   string
 	source func(s *side) (stag.STag, uint64)

@@ -9,8 +9,8 @@ import (
 	"urnic/stag"
 )
 
-// Two Reads of 32 octets are outstanding, into octets 32 to 63 and 96 to 127 of
-// a region of 160. What comes is not the Response to the first one.
+// Two Reads of 32 bytes are outstanding, into bytes 32 to 63 and 96 to 127 of a
+// region of 160. What comes is not the Response to the first one.
 func TestReadResponseThatIsNotInTurnTerminates(t *testing.T) {
 	const sinkTO, otherTO = base + 32, base + 96
 	data := bytes.Repeat([]byte{0xEE}, 64)
@@ -19,7 +19,7 @@ func TestReadResponseThatIsNotInTurnTerminates(t *testing.T) {
 		name string
 		send func(p *peer, tag, another stag.STag)
 		want TermCode
-		mem  string // which parts of the region may have changed: . no, x yes; 8 octets each
+		mem  string // which parts of the region may have changed: . no, x yes; 8 bytes each
 	}{
 		{"empty", func(p *peer, tag, _ stag.STag) { p.send(response(tag, sinkTO, 0)) }, 0x0207, "...................."},
 		{"too short", func(p *peer, tag, _ stag.STag) { p.send(response(tag, sinkTO, 16)) }, 0x0207, "....xx.............."},

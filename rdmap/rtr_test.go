@@ -126,7 +126,7 @@ func TestRTRIsNotTheULPs(t *testing.T) {
 					t.Fatalf("%v; delivered %+v", s.err, s.delivered)
 				}
 				p.send(untagged(OpSend, []byte("the ULP's")))
-				p.wantTerminate(0x1205) // the buffer is the ULP's: of 8 octets
+				p.wantTerminate(0x1205) // the buffer is the ULP's: of 8 bytes
 			})
 			t.Run(fmt.Sprintf("%v of %v, then a Send", tt.kind, expected), func(t *testing.T) {
 				s, p := withPeer(t, Config{ExpectRTR: expected, IRD: 1})

@@ -15,7 +15,7 @@ func TestSendConsumesOneBuffer(t *testing.T) {
 		s, p := withPeer(t, Config{})
 		r := s.memory(8, stag.RemoteInvalidate)
 		s.post(64, 64, 64)
-		p.send(untagged(op, nil), invalidating(r.tag)) // of no octets, and takes a buffer all the same
+		p.send(untagged(op, nil), invalidating(r.tag)) // of no bytes, and takes a buffer all the same
 		p.send(untagged(OpSend, []byte("second")))
 		p.send(untagged(OpSend, pattern(64, 0))) // fills its buffer
 		if s.err != nil || len(s.delivered) != 3 || s.delivered[0].Op != op || s.delivered[0].Length != 0 {
@@ -129,7 +129,7 @@ func TestImmediateDataOfAnotherLengthTerminates(t *testing.T) {
 		}
 		want := CodeOperationUnspecified
 		if n > ImmediateLen {
-			want = 0x1205 // DDP finds it first: the buffer has 8 octets
+			want = 0x1205 // DDP finds it first: the buffer has 8 bytes
 		}
 		for _, op := range []Opcode{OpImmediate, OpImmediateSE} {
 			s, p := withPeer(t, Config{})
@@ -143,7 +143,7 @@ func TestImmediateDataOfAnotherLengthTerminates(t *testing.T) {
 	}
 }
 
-// A message of 8 octets may be cut up like any other (RFC 5041 §5.2).
+// A message of 8 bytes may be cut up like any other (RFC 5041 §5.2).
 func TestImmediateDataInPiecesAreDelivered(t *testing.T) {
 	for name, cut := range map[string][]int{"4 and 4": {4, 8}, "1, 6 and 1": {1, 7, 8}, "8 and none": {8, 8}, "none and 8": {0, 8}} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestImmediateDataInPiecesOutOfOrderTerminates(t *testing.T) {
 }
 
 // The piece that comes last may be the first of its message, and a Send: the buffer
-// of the Immediate Data then holds octets that nobody sent.
+// of the Immediate Data then holds bytes that nobody sent.
 func TestASendBehindPiecesOfImmediateDataTerminates(t *testing.T) {
 	for name, script := range map[string]func(p *peer){
 		"a start of 5 octets": func(p *peer) {
@@ -282,7 +282,7 @@ func TestRDMAWriteIsPlacedButNotDelivered(t *testing.T) {
 	s.post(64)
 	p.send(tagged(OpWrite, r.tag, base+10, []byte("first")), more)
 	p.send(tagged(OpWrite, r.tag, base+15, []byte("second")))
-	p.send(tagged(OpWrite, 0, 0, nil)) // of no octets: nothing is checked
+	p.send(tagged(OpWrite, 0, 0, nil)) // of no bytes: nothing is checked
 	want := make([]byte, 64)
 	copy(want[10:], "firstsecond")
 	if s.err != nil || !bytes.Equal(r.mem, want) {

@@ -30,6 +30,8 @@ type side struct {
 	onNext       func() // called by each Next, if not nil
 	refuse       error  // what Deliver and Completed return
 	unplaceable  error  // what receive buffers return
+	decline      error  // what ReceiveBuffer returns, or nil
+	arrived      int    // segments
 	unready      bool   // do not heed MayRead
 	submitted    []*Operation
 	failed       []*Operation
@@ -52,7 +54,7 @@ type side struct {
 	done chan struct{}
 }
 
-// base is the TO of the first octet of regions.
+// base is the TO of the first byte of regions.
 const base = 0x1000
 
 func newSide(t testing.TB, llp *ddptest.LLP, cfg Config) *side {
@@ -89,14 +91,14 @@ func (l *tap) Close() error {
 	return l.LLP.Close()
 }
 
-func (l *tap) Receive(place func(segment []byte, order uint64)) error {
+func (l *tap) Receive(place func(segment []byte, order uint64) error) error {
 	if l.cantReceive != nil {
 		return l.cantReceive
 	}
 	return l.LLP.Receive(place)
 }
 
-func (l *tap) TryReceive(place func(segment []byte, order uint64)) (bool, error) {
+func (l *tap) TryReceive(place func(segment []byte, order uint64) error) (bool, error) {
 	if l.cantReceive != nil {
 		return false, l.cantReceive
 	}
@@ -124,7 +126,7 @@ type region struct {
 	entry *stag.Entry
 }
 
-// memory registers n octets at base. They are aligned to 8.
+// memory registers n bytes at base. They are aligned to 8.
 func (s *side) memory(n int, access stag.Access) region {
 	s.t.Helper()
 	return s.register(stag.Memory{Mem: make([]byte, n), Base: base, Access: access})
@@ -268,21 +270,26 @@ func (s *side) Wake() {
 	}
 }
 
-func (s *side) ReceiveBuffer(ahead uint32, immediate bool) ddp.Buffer {
+func (s *side) Arrived() { s.arrived++ }
+
+func (s *side) ReceiveBuffer(ahead uint32, immediate bool) (ddp.Buffer, error) {
+	if s.decline != nil {
+		return nil, s.decline
+	}
 	i := len(s.delivered) + int(ahead)
 	if i >= len(s.buffers) {
-		return nil
+		return nil, nil
 	}
 	if s.unplaceable != nil {
-		return brokenBuffer{sliceBuffer(s.buffers[i]), s.unplaceable}
+		return brokenBuffer{sliceBuffer(s.buffers[i]), s.unplaceable}, nil
 	}
 	if immediate {
 		for len(s.immediate) <= i {
 			s.immediate = append(s.immediate, Immediate{})
 		}
-		return sliceBuffer(s.immediate[i][:])
+		return sliceBuffer(s.immediate[i][:]), nil
 	}
-	return sliceBuffer(s.buffers[i])
+	return sliceBuffer(s.buffers[i]), nil
 }
 
 func (s *side) Deliver(d Delivery) error {
@@ -349,7 +356,7 @@ func (p brokenPayload) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) 
 func (brokenPayload) Release()     {}
 func (brokenPayload) Stable() bool { return false }
 
-// pattern returns n octets that differ from place to place.
+// pattern returns n bytes that differ from place to place.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -15,15 +15,15 @@ func (b *slot) Place(off uint32, p []byte) error {
 	return nil
 }
 
-// slots are the buffers of one queue, used in turn. There are as many as messages
-// have been on their way at a time: mostly one.
+// slots are the buffers of one queue, used in turn. There are as many as
+// messages have been outstanding at a time: mostly one.
 type slots struct {
 	size  int // of a buffer
 	all   []slot
 	first int // that of the oldest message that is not delivered
 }
 
-// at returns the buffer of the message that comes after so many others.
+// at returns the buffer of the message that follows that many others.
 func (s *slots) at(ahead uint32) *slot {
 	if int(ahead) >= len(s.all) {
 		all := make([]slot, max(int(ahead)+1, 2*len(s.all)))
@@ -37,7 +37,7 @@ func (s *slots) at(ahead uint32) *slot {
 	return &s.all[(s.first+int(ahead))%len(s.all)]
 }
 
-// take returns the first octets of the buffer of the message that is delivered.
+// take returns the first bytes of the buffer of the message that is delivered.
 func (s *slots) take(length uint32) []byte {
 	b := &s.all[s.first]
 	s.first = (s.first + 1) % len(s.all)

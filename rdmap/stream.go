@@ -1,7 +1,6 @@
 package rdmap
 
 import (
-	"encoding/binary"
 	"errors"
 	"sync/atomic"
 
@@ -10,44 +9,44 @@ import (
 	"urnic/stag"
 )
 
-// Config says what an RDMAP stream has to work with.
+// Config has the parameters of an RDMAP stream.
 type Config struct {
 	Memory *stag.Table // in which STags are looked up
-	Scope  stag.Scope  // as whom the stream uses them
+	Scope  stag.Scope  // in which the stream uses them
 
 	// IRD and ORD are how many Reads and atomics of the peer, and of this side,
-	// may be outstanding (RFC 5040 §6.1), 0 to mpa.MaxDepth. What lies outside
-	// counts as the nearest of these.
+	// may be outstanding (RFC 5040 §6.1), 0 to mpa.MaxDepth. Numbers outside
+	// are clamped.
 	IRD, ORD int
 
 	// SendRTR, if not zero, is the ready-to-receive indication that opens the
-	// stream; ExpectRTR are those of which the peer must send one first
-	// (RFC 6581 §9.2). They are the provider's affair: the ULP sees nothing.
+	// stream; ExpectRTR are those of which the peer must send one first (RFC
+	// 6581 §9.2). The provider handles them: the ULP does not see them.
 	SendRTR, ExpectRTR mpa.RTR
 
-	// Refused are rights, stag.RemoteRead and such, that the peer has not on this
-	// stream, whatever STags grant. They may change at any time. Nil: none.
+	// Refused are rights, such as stag.RemoteRead, that the peer does not have
+	// on this stream, whatever STags grant. They may change at any time. Nil
+	// stands for none.
 	Refused *atomic.Uint32
 
-	Trace func(Trace) // sees each message with its verdict, if not nil
+	Trace func(Trace) // called for each message with its verdict, if not nil
 }
 
 // A Stream is an RDMAP stream over an LLP. One goroutine at a time may transmit
 // (Transmit and the LLP's sending methods) while another one receives (Receive,
-// TryReceive, Discard). Fail, MayRead, Stats and Abort may be called from anywhere.
-// It takes for granted that nothing leaves before the LLP's Flush.
+// TryReceive, Discard). Fail, MayRead, Stats and Abort may be called from any
+// goroutine. It relies on the LLP sending nothing before its Flush.
 type Stream struct {
 	cfg     Config
 	ulp     Handler
-	llp     lower
 	ddp     *ddp.Stream
 	depths  *depths
 	counts  counts
 	sending sending
 	intake  intake
 
-	// terminate is the error that the peer is to be told of: the first one
-	// (RFC 5040 §7.1 rule 4). closed is set when no message may follow any more.
+	// terminate is the error to report to the peer: the first one (RFC 5040
+	// §7.1 rule 4). closed is set when no message may follow any more.
 	terminate atomic.Pointer[Error]
 	closed    atomic.Bool
 }
@@ -55,8 +54,8 @@ type Stream struct {
 // NewStream returns a stream in RDMA mode over an LLP.
 func NewStream(llp ddp.LLP, ulp Handler, cfg Config) *Stream {
 	cfg.IRD, cfg.ORD = min(max(cfg.IRD, 0), mpa.MaxDepth), min(max(cfg.ORD, 0), mpa.MaxDepth)
-	s := &Stream{cfg: cfg, ulp: ulp, llp: lower{LLP: llp}, depths: &depths{ird: cfg.IRD, ord: cfg.ORD}}
-	s.ddp = ddp.NewStream(&s.llp, (*receiver)(s), NumQueues)
+	s := &Stream{cfg: cfg, ulp: ulp, depths: &depths{ird: cfg.IRD, ord: cfg.ORD}}
+	s.ddp = ddp.NewStream(llp, (*receiver)(s), NumQueues)
 	s.sending.rtr = cfg.SendRTR
 	s.intake.init(cfg)
 	return s
@@ -71,7 +70,7 @@ func (s *Stream) MayRead() bool { return s.depths.mayRead() }
 func (s *Stream) Outstanding() int {
 	s.depths.mu.Lock()
 	defer s.depths.mu.Unlock()
-	return s.depths.orq.n
+	return s.depths.orq.Len()
 }
 
 // Answering returns how many Reads and atomics of the peer wait for their
@@ -79,7 +78,7 @@ func (s *Stream) Outstanding() int {
 func (s *Stream) Answering() int {
 	s.depths.mu.Lock()
 	defer s.depths.mu.Unlock()
-	return s.depths.irq.n
+	return s.depths.irq.Len()
 }
 
 // Ended reports whether Transmit sends nothing more: a Terminate has been posted
@@ -97,25 +96,27 @@ func (s *Stream) Fail(e *Error) bool {
 	return true
 }
 
-// Failure returns the error that Fail took, or with which Transmit ended the stream: a
-// request of the peer's could not be answered. It is nil if there is none.
+// Failure returns the error that was passed to Fail, or with which Transmit ended the
+// stream because it could not answer a request of the peer. It is nil if there is
+// none.
 func (s *Stream) Failure() *Error { return s.terminate.Load() }
 
-// Receive waits for segments, and places and delivers what they carry. It
-// returns nil when it has done something. An *Error says which rule the peer
-// broke: the caller passes it to Fail, so that the peer is told. Other errors
-// are those of the LLP: the stream is lost, or, if one wraps io.EOF, the peer
-// has ended its half.
+// Receive waits for segments, and places and delivers what they carry. It returns
+// nil when it has done something. An *Error says which rule the peer broke: the
+// caller passes it to Fail, which reports it to the peer. An error that wraps
+// ddp.ErrDeclined is the Handler's: a message waits with the LLP, and the next call
+// begins with it. Other errors are those of the LLP: the stream is lost, or, if one
+// wraps io.EOF, the peer has ended its half.
 func (s *Stream) Receive() error { return s.received(s.ddp.Receive()) }
 
-// TryReceive is Receive that does not wait: it reports whether there was
+// TryReceive is like Receive, but does not wait. It reports whether there was
 // anything.
 func (s *Stream) TryReceive() (bool, error) {
 	some, err := s.ddp.TryReceive()
 	return some, s.received(err)
 }
 
-// received returns an error of the layers below as Receive does.
+// received converts an error of the layers below to what Receive returns.
 func (s *Stream) received(err error) error {
 	s.intake.lease.End()
 	s.counts.received.publish()
@@ -129,11 +130,11 @@ func (s *Stream) received(err error) error {
 	return err
 }
 
-// Lease returns the Lease under which a receive buffer opens its memory in Place.
-// It ends when the Stream has placed what was at hand.
+// Lease returns the Lease under which a receive buffer opens its memory in
+// Place. It ends when the Stream has placed what had arrived.
 func (s *Stream) Lease() *stag.Lease { return &s.intake.lease }
 
-// asError makes an *Error of an error that the peer is to be told of.
+// asError converts an error to an *Error to report to the peer.
 func asError(err error) error {
 	var seg *ddp.SegmentError
 	if e := (*Error)(nil); errors.As(err, &e) {
@@ -153,17 +154,6 @@ func asError(err error) error {
 		return &Error{Code: TermCode(e.TermWord()), Clause: e.Clause, Err: err}
 	}
 	return err
-}
-
-// TakesReceive reports whether a segment, as the LLP has it, wants a receive of
-// the ULP: whether it belongs to a Send or to Immediate Data, and is not the
-// ready-to-receive indication. It is the receiver's.
-func (s *Stream) TakesReceive(segment []byte) bool {
-	const control, qn = 1, 6
-	if len(segment) < ddp.UntaggedHeaderLen || ddp.Control(segment[0]).Tagged() || binary.BigEndian.Uint32(segment[qn:]) != QueueSend {
-		return false
-	}
-	return s.intake.expectRTR == 0 || Control(segment[control]).Opcode() != OpSend
 }
 
 // Discard drops what the peer still sends, until it ends the stream.

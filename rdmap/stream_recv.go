@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"urnic/ddp"
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 	"urnic/mpa"
 	"urnic/stag"
 )
@@ -18,7 +18,7 @@ type intake struct {
 	requests   slots // of queue 1
 	responses  slots // of queue 3
 	terminate  slot
-	terminated bool // the peer's Terminate is in
+	terminated bool // the peer's Terminate has arrived
 
 	tagged taggedMessage // the one in turn
 	sends  pieces        // of the message in turn on queue 0
@@ -32,7 +32,7 @@ func (in *intake) init(cfg Config) {
 	in.terminate.size = MaxTerminateLen
 }
 
-// receiver is a Stream as DDP's sink sees it.
+// receiver is the interface of a Stream to DDP's sink.
 type receiver Stream
 
 // PlaceTagged implements ddp.Receiver. DDP's checks come before those of the
@@ -63,8 +63,8 @@ func (r *receiver) PlaceTagged(h *ddp.TaggedHeader, payload []byte) error {
 	return nil
 }
 
-// stray says what is wrong with a Read Response that no outstanding Read of
-// this side asked for (RFC 5040 §5.2.2 allows to check that).
+// stray returns the error of a Read Response that no outstanding Read of this
+// side has requested (RFC 5040 §5.2.2 allows this check).
 func (r *receiver) stray(h *ddp.TaggedHeader, n uint64, outstanding bool) error {
 	if err := r.cfg.Memory.Check(h.STag, r.cfg.Scope, 0, h.TO, n); err != nil {
 		return placementError(err)
@@ -78,7 +78,7 @@ func (r *receiver) stray(h *ddp.TaggedHeader, n uint64, outstanding bool) error 
 	}
 }
 
-// admit judges opcode and version (RFC 5040 §7.2 rules 2 and 3).
+// admit validates opcode and version (RFC 5040 §7.2 rules 2 and 3).
 func (r *receiver) admit(c Control, tagged bool, qn uint32) error {
 	op := c.Opcode()
 	if r.intake.terminated { // "MUST NOT send any more Messages": §5.4
@@ -109,35 +109,38 @@ func (r *receiver) Admit(h *ddp.UntaggedHeader) error {
 	return nil
 }
 
+// Arrived implements ddp.Receiver.
+func (r *receiver) Arrived() { r.ulp.Arrived() }
+
 // Buffer implements ddp.Receiver.
-func (r *receiver) Buffer(h *ddp.UntaggedHeader, ahead uint32) ddp.Buffer {
+func (r *receiver) Buffer(h *ddp.UntaggedHeader, ahead uint32) (ddp.Buffer, error) {
 	in := &r.intake
 	op := Control(h.RsvdULP[0]).Opcode()
 	switch h.QN {
 	case QueueSend:
 		if in.expectRTR != 0 && op == OpSend {
-			return (*rtrBuffer)(r) // the provider's: no buffer of the ULP is consumed
+			return (*rtrBuffer)(r), nil // for the provider: no buffer of the ULP is consumed
 		}
 		return r.ulp.ReceiveBuffer(ahead, op == OpImmediate || op == OpImmediateSE)
 	case QueueReadRequest:
 		if free := r.depths.free(); free > 0 && ahead < uint32(free) {
-			return in.requests.at(ahead)
+			return in.requests.at(ahead), nil
 		}
 	case QueueTerminate:
 		// "MUST guarantee placement of a single Terminate Message": RFC 5040 §5.4
 		if ahead == 0 {
-			return &in.terminate
+			return &in.terminate, nil
 		}
 	case QueueAtomicResponse:
 		if ahead < uint32(r.depths.outstandingAtomics()) {
-			return in.responses.at(ahead)
+			return in.responses.at(ahead), nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // expected checks the first message of a peer-to-peer connection. A Terminate
-// does not come here: with it the Initiator says that it has no RTR to send.
+// is not passed to it: with it, the Initiator says that it has no RTR to send.
 func (r *receiver) expected(op Opcode, length uint64) (isRTR bool, err error) {
 	in := &r.intake
 	if in.expectRTR == 0 {
@@ -151,8 +154,8 @@ func (r *receiver) expected(op Opcode, length uint64) (isRTR bool, err error) {
 	return true, nil
 }
 
-// noRTR says that a message of so many octets, or more, is not what was agreed upon:
-// RFC 6581 has no code of its own for that (§9.3).
+// noRTR returns the error of a first message of n bytes, or more, that is not the
+// RTR that was agreed upon. RFC 6581 has no code of its own for that (§9.3).
 func (in *intake) noRTR(op Opcode, length uint64) error {
 	return &Error{
 		Code: TermCode(mpa.CodeLocalCatastrophic.TermWord()), Clause: "RFC 6581 §9.2",
@@ -160,11 +163,11 @@ func (in *intake) noRTR(op Opcode, length uint64) error {
 	}
 }
 
-// rtrBuffer is the buffer of a Send that comes first: it has to be an RTR, and
-// empty.
+// rtrBuffer is the buffer of a first message that is a Send: it must be an RTR,
+// and empty.
 type rtrBuffer receiver
 
-// Len implements ddp.Buffer: what is wrong with octets is not that they are too
+// Len implements ddp.Buffer: what is wrong with bytes is not that they are too
 // many.
 func (*rtrBuffer) Len() uint64 { return ddp.MaxMessage }
 
@@ -173,7 +176,7 @@ func (b *rtrBuffer) Place(off uint32, p []byte) error {
 	return b.intake.noRTR(OpSend, uint64(off)+uint64(len(p)))
 }
 
-// A taggedMessage is what was delivered of a tagged message.
+// A taggedMessage is the part of a tagged message that was delivered.
 type taggedMessage struct {
 	begun  bool
 	op     Opcode
@@ -219,16 +222,16 @@ func (r *receiver) DeliverTagged(h *ddp.TaggedHeader, n int) error {
 	return nil
 }
 
-// responseInTurn takes a segment of a Read Response, which belongs to the
-// oldest Read (RFC 5040 §5.5 rule 20). It returns the ULP's Read that is over
-// with it, if one is.
+// responseInTurn processes a segment of a Read Response, which belongs to the
+// oldest Read (RFC 5040 §5.5 rule 20). It returns the ULP's Read that completes
+// with it, if one does.
 func (r *receiver) responseInTurn(h *ddp.TaggedHeader, n uint64) (*Operation, error) {
 	first, ok := r.depths.firstOutbound()
 	if !ok || first.isAtomic() {
 		return nil, &Error{Code: CodeUnexpectedOpcode, Clause: "RFC 5040 §5.2", Reason: "a Read Response came while no Read is in turn"}
 	}
 	o := first.op
-	if o == nil { // the RTR's: there is nothing to compare, and nobody to tell
+	if o == nil { // the RTR's: there is nothing to compare, and nothing to notify
 		if n != 0 || !h.Control.Last() {
 			return nil, badResponse("the response to an empty Read is not empty")
 		}
@@ -252,11 +255,11 @@ func (r *receiver) responseInTurn(h *ddp.TaggedHeader, n uint64) (*Operation, er
 		return nil, badResponse(fmt.Sprintf("a Read Response ends after %d octets of %d", o.received, o.Length))
 	}
 	r.depths.popOutbound()
-	r.ulp.Wake() // a Read may have waited for its place
+	r.ulp.Wake() // a Read may have waited for its slot
 	return o, nil
 }
 
-// completed tells the ULP, which may invalidate the sink.
+// completed notifies the ULP, which may invalidate the sink.
 func (r *receiver) completed(o *Operation) error {
 	r.intake.lease.End()
 	r.counts.received.publish()
@@ -315,7 +318,7 @@ func (r *receiver) send(op Opcode, h *ddp.UntaggedHeader, length uint32) error {
 	return r.ulp.Deliver(d)
 }
 
-// readRequest takes a Read Request and checks it (RFC 5040 §7.2).
+// readRequest decodes a Read Request and checks it (RFC 5040 §7.2).
 func (r *receiver) readRequest(h *ddp.UntaggedHeader, length uint32) error {
 	b := r.intake.requests.take(length)
 	req, err := ParseReadRequest(b)
@@ -340,7 +343,7 @@ func (r *receiver) readRequest(h *ddp.UntaggedHeader, length uint32) error {
 	return nil
 }
 
-// atomicRequest takes an Atomic Request and checks it (RFC 7306 §8.2).
+// atomicRequest decodes an Atomic Request and checks it (RFC 7306 §8.2).
 func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
 	req, err := ParseAtomicRequest(r.intake.requests.take(length))
 	if err != nil {
@@ -368,8 +371,8 @@ func (r *receiver) atomicRequest(h *ddp.UntaggedHeader, length uint32) error {
 	return nil
 }
 
-// answer queues a request for the transmitter. DDP has admitted it, so that
-// there is room.
+// answer queues a request for the transmitter. DDP has admitted it, so there is
+// a slot.
 func (r *receiver) answer(h *ddp.UntaggedHeader, length uint32, in inbound) {
 	r.traceUntagged(h, length)
 	_, _ = h.AppendBinary(in.header[:0])
@@ -396,7 +399,8 @@ func (r *receiver) atomicResponse(h *ddp.UntaggedHeader, length uint32) error {
 	return r.completed(first.op)
 }
 
-// terminateMessage takes the peer's Terminate, after which nothing more is sent.
+// terminateMessage processes the peer's Terminate, after which nothing more is
+// sent.
 func (r *receiver) terminateMessage(h *ddp.UntaggedHeader, length uint32) error {
 	t, err := ParseTerminate(r.intake.terminate.b[:length])
 	if err != nil {

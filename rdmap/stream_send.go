@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"urnic/ddp"
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 	"urnic/mpa"
 	"urnic/stag"
 )
@@ -16,37 +16,20 @@ import (
 type sending struct {
 	rtr mpa.RTR // still to be sent
 
-	busy bool        // msg is on its way
+	busy bool        // msg is being sent
 	msg  ddp.Message // of op, of the oldest inbound request, or of neither
 	code Opcode
 	op   *Operation
 	in   *inbound
 	id   uint32                                                       // of the last Atomic Request
-	own  [max(ReadRequestLen, AtomicRequestLen, MaxTerminateLen)]byte // payload that RDMAP makes
+	own  [max(ReadRequestLen, AtomicRequestLen, MaxTerminateLen)]byte // payload that RDMAP builds
 	flat flatPayload
 	read readPayload
 
 	answered bool // the last message was a response: it is the ULP's turn
 }
 
-// lower is the LLP. It remembers that it has refused a segment, so that its
-// errors are not taken for those of a message. That it could not read the payload
-// is one of the message.
-type lower struct {
-	ddp.LLP
-	err error
-}
-
-// Post implements ddp.LLP.
-func (l *lower) Post(header []byte, payload [][]byte, stable bool) (bool, error) {
-	ok, err := l.LLP.Post(header, payload, stable)
-	if err != nil && !errors.As(err, new(*memfault.Error)) {
-		l.err = err
-	}
-	return ok, err
-}
-
-// flatPayload is payload in one piece of RDMAP's own.
+// flatPayload is payload in one piece, which belongs to RDMAP.
 type flatPayload struct{ b []byte }
 
 func (p *flatPayload) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
@@ -55,9 +38,9 @@ func (p *flatPayload) Gather(pieces [][]byte, off, n uint32) ([][]byte, error) {
 func (*flatPayload) Release()     {}
 func (*flatPayload) Stable() bool { return false }
 
-// readPayload is the memory that a Read Response carries. It is looked up
-// segment by segment, as the ULP may close it meanwhile, and it is copied, as
-// anybody may change it.
+// readPayload is the memory that a Read Response carries. It is looked up for
+// each segment, as the ULP may close it meanwhile, and copied, as others may
+// change it.
 type readPayload struct {
 	table *stag.Table
 	scope stag.Scope
@@ -77,11 +60,11 @@ func (p *readPayload) Release()   { p.pin.Release() }
 func (*readPayload) Stable() bool { return false }
 
 // Transmit posts what there is to send: the operations of the ULP and the
-// responses to the peer by turns, and a Terminate before anything that has not
+// responses to the peer in turn, and a Terminate before anything that has not
 // been begun. It returns true when it has nothing more to post, false when the
-// LLP has no room. Errors are those of the LLP.
+// LLP has no space. Errors are those of the LLP.
 //
-// What is posted leaves with the LLP's Flush.
+// The LLP's Flush sends what is posted.
 func (s *Stream) Transmit(from Submitter) (idle bool, err error) {
 	t := &s.sending
 	defer s.counts.sent.publish()
@@ -91,10 +74,10 @@ func (s *Stream) Transmit(from Submitter) (idle bool, err error) {
 		}
 		done, err := s.ddp.Send(&t.msg)
 		if err != nil {
-			if s.llp.err != nil || !s.unsent(from, err) {
-				return false, err
+			if e, ok := errors.AsType[*ddp.MessageError](err); ok && s.unsent(from, e.Err) {
+				continue
 			}
-			continue
+			return false, err
 		}
 		if !done {
 			return false, nil
@@ -239,7 +222,7 @@ func (s *Stream) carryOut(r *AtomicRequest, b []byte) ([]byte, error) {
 	if uintptr(target)%AtomicLen != 0 {
 		return b, misaligned(*r)
 	}
-	// Nobody comes between load and store, of whatever stream (RFC 7306 §5.3).
+	// Nothing of any stream comes between load and store (RFC 7306 §5.3).
 	orig, err := memfault.Update((*uint64)(target), r.Apply)
 	if err != nil {
 		return b, err
@@ -262,15 +245,15 @@ func (s *Stream) finish(from Submitter) {
 	s.traceSent()
 	switch {
 	case t.op != nil:
-		from.Submitted(t.op, s.llp.Posted())
+		from.Submitted(t.op, s.ddp.Posted())
 		if t.op.isRead() { // no response counts before: it can't be one to this request
 			s.depths.pushOutbound(t.op, t.id)
 		}
 	case t.code == OpReadRequest: // the RTR
 		s.depths.pushOutbound(nil, 0)
 	case t.in != nil:
-		// The place is free before the response can be on the wire: the peer
-		// may use it as soon as the response is there.
+		// The slot is free before the response can be on the wire: the peer may
+		// use it as soon as it has the response.
 		s.depths.popInbound()
 	case t.code == OpTerminate:
 		s.closed.Store(true) // "MUST NOT send any more Messages": §5.4
@@ -278,8 +261,9 @@ func (s *Stream) finish(from Submitter) {
 	t.msg.Payload = nil
 }
 
-// unsent gives up a message that could not be made, and reports whether that is
-// the end of it: Transmit goes on to the Terminate then, if one is still wanted.
+// unsent drops a message that could not be sent, and reports whether the
+// message is thereby over: Transmit then continues with the Terminate, if one
+// is still wanted.
 func (s *Stream) unsent(from Submitter, err error) bool {
 	t := &s.sending
 	switch {
@@ -302,8 +286,8 @@ func (s *Stream) giveUp(from Submitter, o *Operation, err error) {
 	from.Failed(o, err)
 }
 
-// failInbound reports that the memory of a request could not be used after
-// all, with sent octets of the response on their way.
+// failInbound reports that the memory of a request could not be used after all,
+// when sent bytes of the response have been posted.
 func (s *Stream) failInbound(in *inbound, sent uint32, err error) {
 	e := protectionError(err)
 	e.Header, e.SegmentLen = in.header[:], in.segmentLen

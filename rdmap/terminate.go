@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// TerminateControlLen is the length of the fixed part of a Terminate
-	// Header in octets.
+	// TerminateControlLen is the length of the fixed part of a Terminate Header
+	// in bytes.
 	TerminateControlLen = 4
 	// MaxTerminateLen is the longest Terminate message that a peer may send:
 	// all the parts of RFC 5040 Figure 7 with an untagged DDP header.
@@ -21,7 +21,7 @@ const (
 	hdrctD = 0x40 // DDP header included
 	hdrctR = 0x20 // RDMAP header included
 
-	// Linux siw writes HdrCt into the low bits of the octet instead, and has
+	// Linux siw writes HdrCt into the low bits of the byte instead, and has
 	// only these two values.
 	siwHdrctMD  = 0x03
 	siwHdrctMDR = 0x07
@@ -30,17 +30,17 @@ const (
 // A Terminate is a Terminate message (RFC 5040 §4.8).
 type Terminate struct {
 	Code  TermCode
-	HdrCt uint8 // third octet: M, D and R in its three high bits
-	Rsvd  uint8 // fourth octet: zero on transmit, ignored on receipt
+	HdrCt uint8 // third byte: M, D and R in its three high bits
+	Rsvd  uint8 // fourth byte: zero on transmit, ignored on receipt
 
 	SegmentLen uint16 // valid if M
 	DDPHeader  []byte // the terminated DDP header, if D
 	RDMAHeader []byte // the terminated RDMA Read Request Header, if R
-	Rest       []byte // octets behind what HdrCt announces; ignored
+	Rest       []byte // bytes behind what HdrCt announces; ignored
 }
 
 // M reports whether SegmentLen is valid, D whether a DDP header is included, R
-// whether an RDMAP header is. They accept siw's place for the bits too.
+// whether an RDMAP header is. They also accept the bits where siw puts them.
 func (t *Terminate) M() bool { return t.HdrCt&hdrctM != 0 || t.SIWLayout() }
 
 // D reports whether a DDP header is included.
@@ -58,10 +58,10 @@ func (t *Terminate) SIWLayout() bool {
 	return (t.HdrCt == siwHdrctMD || t.HdrCt == siwHdrctMDR) && len(t.DDPHeader) > 0
 }
 
-// Reason returns the code that the peer means. Linux siw writes the whole
-// Terminate Control field the other way round within its octets, so that layer
-// and error type change places too: where it is siw that speaks, by HdrCt or
-// because the code makes sense only then, Reason puts them right.
+// Reason returns the code that the peer means. Linux siw reverses the order of
+// the fields within each byte of the Terminate Control field, so that layer and
+// error type are swapped too. If the peer is siw, which HdrCt shows, or if the
+// code is defined only when swapped, Reason swaps them back.
 func (t *Terminate) Reason() TermCode {
 	other := t.Code.swapped()
 	if t.SIWLayout() || t.HdrCt == 0 && !t.Code.Defined() && other.Defined() {
@@ -84,8 +84,8 @@ func (t *Terminate) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // ParseTerminate reads a Terminate message; b is the whole ULP Payload of its
-// DDP message, and the result aliases it. It fails if b ends before what HdrCt
-// announces.
+// DDP message, and the result aliases it. It fails if b is too short for what
+// HdrCt announces.
 func ParseTerminate(b []byte) (Terminate, error) {
 	if len(b) < TerminateControlLen {
 		return Terminate{}, shortTerminate(len(b))
@@ -105,7 +105,8 @@ func ParseTerminate(b []byte) (Terminate, error) {
 	return t, nil
 }
 
-// parseHeaders reads what M, D and R announce, and reports whether it is there.
+// parseHeaders decodes the parts that M, D and R announce, and reports whether
+// they are there.
 func (t *Terminate) parseHeaders(b []byte, m, d, r bool) bool {
 	if m || d {
 		if len(b) < segmentLenLen {
@@ -163,8 +164,8 @@ func (t *Terminate) String() string {
 	return s
 }
 
-// Terminate returns the message that tells the peer of e, with the parts that
-// RFC 5040 Figure 10 wants for its kind.
+// Terminate returns the message that reports e to the peer, with the parts that
+// RFC 5040 Figure 10 requires for its kind.
 func (e *Error) Terminate() Terminate {
 	t := Terminate{Code: e.Code}
 	// Errors of the LLP, local catastrophic errors and errors that no incoming

@@ -19,8 +19,8 @@ type failure struct {
 }
 
 // failures are those that one incoming message causes, by the codes of RFC 5040
-// Figure 9 and RFC 5041 §7.2. The side has IRD and ORD 2, two receive buffers of
-// 64 octets, and the region r of 64 octets at base with all rights.
+// Figure 9 and RFC 5041 §7.2. The side has IRD and ORD 2, two receive buffers
+// of 64 bytes, and the region r of 64 bytes at base with all rights.
 func failures(r func(s *side) region) []failure {
 	tag := func(s *side) stag.STag { return r(s).tag }
 	return []failure{

@@ -10,11 +10,11 @@ import (
 	"urnic/stag"
 )
 
-// A Trace is what a stream's trace hook sees of one message, with the verdict on
-// it: when all of it has been posted, when it is delivered, or when a segment of
-// it is refused. A message that is fine, but can't be completed here, is seen
-// twice: the second time with that error. A segment whose header could not be
-// read, as its FPDU is damaged, is no message.
+// A Trace is what a stream's trace hook gets of one message, with the verdict
+// on it: when all of it has been posted, when it is delivered, or when a
+// segment of it is refused. A valid message that can't be completed here is
+// traced twice, the second time with that error. A segment whose header could
+// not be read, as its FPDU is damaged, is not traced.
 type Trace struct {
 	Sent   bool // by this side; else received
 	Op     Opcode
@@ -22,11 +22,11 @@ type Trace struct {
 	MSN    uint32
 	STag   stag.STag // of a tagged message, or the STag that a Send invalidates
 	TO     uint64
-	Length uint64 // octets of the DDP message
+	Length uint64 // bytes of the DDP message
 
-	// Err says why the message was refused, and ended the stream; nil stands
-	// for none. With it, TO is that of the refused segment, and Length that of
-	// its payload, with what an untagged message has in front of it.
+	// Err says why the message was refused, which ended the stream; nil if it
+	// was not. If Err is set, TO is that of the refused segment, and Length
+	// that of its payload plus what precedes it in an untagged message.
 	Err *Error
 }
 
@@ -51,8 +51,8 @@ func (t Trace) String() string {
 	return s
 }
 
-// tagged reports whether the message was tagged: a refused one need not be what
-// its opcode says.
+// tagged reports whether the message was tagged. A refused one need not match
+// its opcode.
 func (t *Trace) tagged() bool {
 	if t.Err != nil {
 		return len(t.Err.Header) > 0 && ddp.Control(t.Err.Header[0]).Tagged()
@@ -76,7 +76,7 @@ func (s *Stream) traceSent() {
 
 func (s *Stream) traceTagged(op Opcode, tag stag.STag, to, length uint64) {
 	if s.cfg.Trace != nil {
-		s.intake.lease.End() // the hook may do what waits for that
+		s.intake.lease.End() // the hook may call something that waits for that
 		s.cfg.Trace(Trace{Op: op, STag: tag, TO: to, Length: length})
 	}
 }
@@ -96,7 +96,7 @@ func untaggedTrace(h *ddp.UntaggedHeader, length uint64) Trace {
 	return t
 }
 
-// traceRefused shows the message that e is about, if e tells which it is.
+// traceRefused traces the message that e is about, if e identifies it.
 func (s *Stream) traceRefused(e *Error) {
 	if s.cfg.Trace == nil || len(e.Header) == 0 {
 		return
@@ -116,8 +116,7 @@ func (s *Stream) traceRefused(e *Error) {
 	s.cfg.Trace(t)
 }
 
-// A Count says how many messages there were, and how many octets they carried
-// above DDP.
+// A Count counts messages, and the bytes that they carried above DDP.
 type Count struct{ Messages, Octets uint64 }
 
 // Stats counts the messages of a stream by opcode.
@@ -125,7 +124,7 @@ type Stats struct {
 	Sent, Received [numOpcodes]Count
 }
 
-// Add adds what another stream counted.
+// Add adds the counts of another stream.
 func (s *Stats) Add(o Stats) {
 	for i := range numOpcodes {
 		s.Sent[i].Messages += o.Sent[i].Messages
@@ -140,7 +139,7 @@ func (s *Stats) Add(o Stats) {
 type counts struct{ sent, received tally }
 
 // A tally counts the messages of one direction, for one goroutine at a time.
-// Others see what was counted before the last publish: an atomic operation per
+// Others see what was counted before the last publish. An atomic operation per
 // message would cost more than the rest of the bookkeeping.
 type tally struct {
 	fresh  [numOpcodes]Count
@@ -167,7 +166,7 @@ func (t *tally) load(op int) Count {
 	return Count{t.public[op].messages.Load(), t.public[op].octets.Load()}
 }
 
-// Stats returns what the stream has sent and received so far.
+// Stats returns the counts of what the stream has sent and received so far.
 func (s *Stream) Stats() Stats {
 	var out Stats
 	for i := range numOpcodes {

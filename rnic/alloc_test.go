@@ -59,7 +59,7 @@ func TestReceivesOfAnSRQAllocateNothing(t *testing.T) {
 	}
 }
 
-// An operation is a way to move octets between A and B.
+// An operation is a way to move bytes between A and B.
 type operation struct {
 	name string
 	size int

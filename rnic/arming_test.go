@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"urnic/internal/door"
+	"urnic/internal/door/policy"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -52,7 +54,7 @@ func TestArmedQueueFiresAtTheKindItIsArmedFor(t *testing.T) {
 		{"Write with Immediate", send(rnic.OpWriteImmediate, 0), true, false},
 		{"Write with Immediate with SE", send(rnic.OpWriteImmediate, rnic.FlagSolicited), true, true},
 		{"a completion in error", abort, true, true},
-		{"Fire", func(_ *testing.T, p *rnictest.Pair) { p.B.RecvCQ.Fire() }, true, true},
+		{"Fire", func(_ *testing.T, p *rnictest.Pair) { door.Fire(p.B.RecvCQ) }, true, true},
 		{"nothing", func(*testing.T, *rnictest.Pair) {}, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,7 +136,7 @@ func TestArmingIsForOneCompletion(t *testing.T) {
 // Where it is asked for, arming tells of what is in the queue already, of its kind.
 func TestArmingFiresForWhatIsQueuedIfAsked(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
-		cq := labOf(t, p.B).cq(rnic.CQAttr{FireQueued: true})
+		cq := labOf(t, p.B).cq(departingCQ(rnic.CQAttr{}, policy.FireForQueued))
 		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{}), labOf(t, p.B).qpOn(p.B.PD, cq)
 		p.Link(t, a, b)
 		wants := func(what string, kind rnic.Notify, want bool) {
@@ -186,7 +188,7 @@ func TestArmingBehindAnEventTellsOfItsCompletionOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		l := labOf(t, p.B)
 		ch := l.channel()
-		cq := l.cq(rnic.CQAttr{FireQueued: true, TellEach: true, Channel: ch})
+		cq := l.cq(departingCQ(rnic.CQAttr{Channel: ch}, policy.FireForQueued|policy.NotifyEach))
 		a, b := labOf(t, p.A).qp(p.A.PD, rnic.QPAttr{}), l.qpOn(p.B.PD, cq)
 		p.Link(t, a, b)
 		arm(t, cq, rnic.NextCompletion)

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rnic"
@@ -38,7 +38,7 @@ var strangers = map[string]stranger{
 	},
 }
 
-// begin sends n octets of a Request, if it still can.
+// begin sends n bytes of a Request, if it still can.
 func (h *peer) begin(n int) {
 	b, _ := plainRequest.AppendBinary(nil)
 	_, _ = h.conn.Write(b[:n])

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )

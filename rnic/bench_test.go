@@ -11,7 +11,7 @@ import (
 	"urnic/rnic/rnictest"
 )
 
-// Each benchmark moves octets over loopback, and then as many over a bare TCP
+// Each benchmark moves bytes over loopback, and then as many over a bare TCP
 // connection in the same process. It reports how many times as long the former
 // takes: xTCP. CRCs are on, as peers have them.
 
@@ -102,8 +102,8 @@ func latency(b *testing.B, op rnic.Opcode, size int) {
 	<-done
 }
 
-// bandwidth keeps 16 requests under way. Of Sends, B has room for four times as
-// many: a credit goes with each.
+// bandwidth keeps 16 requests outstanding. Of Sends, B has room for four times
+// as many: a credit goes with each.
 func bandwidth(b *testing.B, op rnic.Opcode, size int) {
 	const depth = 16
 	p := overTCP(b, "127.0.0.1:0")

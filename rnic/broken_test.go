@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 )
 

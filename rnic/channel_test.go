@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urnic/internal/door"
+	"urnic/internal/door/policy"
 	"urnic/rnic"
 )
 
@@ -215,7 +217,7 @@ func TestClosedQueueDoesNotFire(t *testing.T) {
 	if err := cq.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cq.Fire()
+	door.Fire(cq)
 	if got := ch.Poll(); got != nil || len(cq.Fired()) > 0 {
 		t.Error("it has fired")
 	}
@@ -227,15 +229,15 @@ func TestQueueThatTellsEachFiring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, rnic.Config{})
 		p, ch := l.domain(), l.channel()
-		cq := l.cq(rnic.CQAttr{Channel: ch, TellEach: true})
+		cq := l.cq(departingCQ(rnic.CQAttr{Channel: ch}, policy.NotifyEach))
 		l.fire(p, cq)
 		l.fire(p, cq)
-		cq.Fire() // it is not armed
+		door.Fire(cq) // it is not armed
 		if err := cq.Arm(rnic.NextSolicited); err != nil {
 			t.Fatal(err)
 		}
-		cq.Fire()
-		cq.Fire()
+		door.Fire(cq)
+		door.Fire(cq)
 		for i := range 3 {
 			if ch.Poll() != cq {
 				t.Errorf("%d events; want 3", i)

@@ -10,7 +10,7 @@ import (
 	"time"
 	"weak"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"urnic/internal/door/policy"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -296,7 +297,7 @@ func TestReceiveThatIsNotCompletedHoldsNoPlace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.side()
 		small := labOf(w, s).cq(rnic.CQAttr{Entries: 1})
-		q := newQP(w, s.Device, s.PD, rnic.QPAttr{RecvCQ: small, MaxRecvWR: 3, HoldReceives: true})
+		q := newQP(w, s.Device, s.PD, departing(rnic.QPAttr{RecvCQ: small, MaxRecvWR: 3}, policy.HoldReceives))
 		q.Recv(w, receives(1, 3)...)
 		q.QP.Abort()
 		wantState(w, q.QP, rnic.Error)
@@ -317,7 +318,7 @@ func TestHeldSendsDoNotOverflowTheirCQ(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.side(), w.side()
 		small := labOf(w, a).cq(rnic.CQAttr{Entries: 4})
-		from := newQP(w, a.Device, a.PD, rnic.QPAttr{SendCQ: small, MaxSendWR: 4, HoldSends: true})
+		from := newQP(w, a.Device, a.PD, departing(rnic.QPAttr{SendCQ: small, MaxSendWR: 4}, policy.HoldSends))
 		to := newQP(w, b.Device, b.PD, rnic.QPAttr{})
 		to.Recv(w, receives(1, 9)...)
 		w.connect(from, to, rnic.ConnParam{}, rnic.ConnParam{})
@@ -339,7 +340,7 @@ func TestLostCompletionsHoldNoPlaces(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.side()
 		small := labOf(w, s).cq(rnic.CQAttr{Entries: 1})
-		q := newQP(w, s.Device, s.PD, rnic.QPAttr{RecvCQ: small, MaxRecvWR: 3, HoldReceives: true})
+		q := newQP(w, s.Device, s.PD, departing(rnic.QPAttr{RecvCQ: small, MaxRecvWR: 3}, policy.HoldReceives))
 		q.Recv(w, receives(1, 3)...)
 		q.QP.Abort()
 		wantCompletions(w, small, result{1, flushed})
@@ -355,7 +356,7 @@ func TestCompletionThatIsLostHoldsNoPlace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.side()
 		small := labOf(w, s).cq(rnic.CQAttr{Entries: 2})
-		attr := rnic.QPAttr{SendCQ: small, MaxSendWR: 4, HoldSends: true}
+		attr := departing(rnic.QPAttr{SendCQ: small, MaxSendWR: 4}, policy.HoldSends)
 		other, q := newQP(w, s.Device, s.PD, attr), newQP(w, s.Device, s.PD, attr)
 		other.Send(w, empties(1, 2, 0)...)
 		other.QP.Abort() // fills the queue

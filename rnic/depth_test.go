@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/pd"
 	"urnic/rdmap"
 	"urnic/rnic"
@@ -143,9 +143,10 @@ func TestReadQueueIsNotSharedBetweenStreams(t *testing.T) {
 	})
 }
 
-// An operation is Complete when its message is Delivered, and not before: a Read
-// and an atomic when their responses are (RFC 5040 §5.5 rules 19 and 20, RFC
-// 7306 §5.4 rule 7), whose octets are in the sink then, and not before (rule 1).
+// An operation is Complete when its message is Delivered, and not before: a
+// Read and an atomic when their responses are (RFC 5040 §5.5 rules 19 and 20,
+// RFC 7306 §5.4 rule 7), whose bytes are in the sink then, and not before (rule
+// 1).
 func TestReadCompletesWhenItsResponseIsDelivered(t *testing.T) {
 	whenComplete(t, rnic.OpRead)
 }
@@ -183,7 +184,7 @@ func whenComplete(t *testing.T, op rnic.Opcode) {
 }
 
 // "Send or RDMA Write operations [...] MUST NOT be considered Complete [...]
-// until [...] DDP [...] complete": when the LLP has taken all of their octets
+// until [...] DDP [...] complete": when the LLP has taken all of their bytes
 // (RFC 5040 §5.5 rule 14, RFC 5041 §5.4).
 func TestSendCompletesOnlyWhenDDPHasCompletedIt(t *testing.T) {
 	const size = 2 * simnetBuffer // of which the network takes a half at once

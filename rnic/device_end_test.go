@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 )
 

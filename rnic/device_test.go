@@ -13,8 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/door"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/pd"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -188,7 +189,7 @@ func TestVerbsOfAClosedDeviceAreErrors(t *testing.T) {
 	mr, fast, w, srq, ch := l.region(p, mem, everyRight), l.allocated(p), l.window(p, rnic.Type1), l.srq(p, rnic.SRQAttr{}), l.channel()
 	cq := l.cq(rnic.CQAttr{Channel: ch})
 	q := l.qpOn(p, cq)
-	reregister := func() error { _, err := mr.Reregister(p, rnic.Memory{Slice: mem}, 0); return err }
+	reregister := func() error { _, err := door.Reregister(mr, p, rnic.Memory{Slice: mem}, 0); return err }
 	listener, err := l.dev.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +250,7 @@ func TestVerbsOfAClosedDeviceAreErrors(t *testing.T) {
 	wantHoldings(t, "in the end", l.dev, [pd.NumResources]uint64{})
 }
 
-// Objects that are closed one by one say so too, while the device goes on.
+// Objects that are closed one by one say so too, while the device continues.
 func TestVerbsOfAClosedObjectAreErrors(t *testing.T) {
 	l := newLab(t, rnic.Config{})
 	p := l.domain()

@@ -5,15 +5,17 @@ import (
 	"fmt"
 
 	"urnic/rdmap"
+	"urnic/rnic/internal/life"
 )
 
-// Disconnect closes the connection gracefully: it takes no more requests, waits
-// until those that are posted have completed and the peer's Reads are answered,
-// ends this side's half, and waits until the peer has ended the other one. The
-// queue pair is idle then; receives that are left are flushed.
+// Disconnect closes the connection gracefully. The queue pair accepts no more
+// requests. Disconnect waits until those that are posted have completed and the
+// peer's Reads are answered, ends this side's half, and waits until the peer
+// has ended the other one. Then the queue pair is idle, and receives that are
+// left are flushed.
 //
-// It returns an *OpError that wraps why the stream ended otherwise. When the
-// context ends first, the connection is reset.
+// If the stream ends otherwise, Disconnect returns an *OpError that wraps the
+// cause. When the context ends first, it resets the connection.
 func (q *QP) Disconnect(ctx context.Context) error {
 	const op = "disconnect"
 	if !q.made() {
@@ -26,13 +28,11 @@ func (q *QP) Disconnect(ctx context.Context) error {
 	if err != nil || l == nil {
 		return q.orNil(op, err)
 	}
-	l.closeAsked.Store(true)
-	l.ends()
-	l.kick()
+	l.happen((*life.Machine).Disconnect)
 	select {
 	case <-l.done:
 	case <-ctx.Done():
-		l.reset(context.Cause(ctx), 0)
+		l.abort(context.Cause(ctx))
 		<-l.done
 	}
 	return q.orNil(op, l.err)
@@ -43,15 +43,14 @@ func (q *QP) Disconnect(ctx context.Context) error {
 func (q *QP) closingLink() (*link, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
+	switch state := q.life.State(); {
 	case q.link == nil:
 		return nil, ErrNoStream
-	case q.state == Idle:
+	case state == life.Idle:
 		return nil, nil
-	case q.state == Error:
-		return nil, &StateError{State: q.state, Err: q.err}
+	case state == life.Error:
+		return nil, &StateError{State: Error, Err: q.life.Why()}
 	}
-	q.link.draining = true
 	return q.link, nil
 }
 
@@ -63,10 +62,10 @@ func (q *QP) orNil(op string, err error) error {
 }
 
 // Terminate ends the stream with a Terminate message that gives no reason (a
-// local catastrophic error), and waits until it has ended; when the context
-// ends first, the connection is reset. The queue pair is in state Error then. It
-// returns an *OpError that wraps ErrNoStream, or a *StateError if the stream is
-// ending already.
+// local catastrophic error), and waits until it has ended. When the context
+// ends first, it resets the connection. The queue pair is then in state Error.
+// It returns an *OpError that wraps ErrNoStream, or a *StateError if the stream
+// is ending already.
 func (q *QP) Terminate(ctx context.Context) error {
 	const op = "terminate"
 	if !q.made() {
@@ -76,7 +75,7 @@ func (q *QP) Terminate(ctx context.Context) error {
 		return q.fail(op, ErrNoContext)
 	}
 	q.mu.Lock()
-	l, state, why := q.link, q.state, q.err
+	l, state, why := q.link, State(q.life.State()), q.life.Why()
 	q.mu.Unlock()
 	switch {
 	case l == nil || state == Idle:
@@ -84,20 +83,22 @@ func (q *QP) Terminate(ctx context.Context) error {
 	case state != RTS:
 		return q.fail(op, &StateError{State: state, Err: why})
 	}
-	l.terminating(&rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: ErrAborted}, 0)
+	l.happen(func(m *life.Machine) life.Effects {
+		return m.Fail(&rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: ErrAborted}, 0)
+	})
 	select {
 	case <-l.done:
 		return nil
 	case <-ctx.Done():
-		l.reset(context.Cause(ctx), 0)
+		l.abort(context.Cause(ctx))
 		<-l.done
 		return q.fail(op, fmt.Errorf("the stream was reset: %w", context.Cause(ctx)))
 	}
 }
 
-// Abort resets the connection, flushes all requests and leaves the queue pair in
-// state Error; without a connection it only does the latter two. A connection
-// that is on its way is given up. When it returns, nothing changes memory on
+// Abort resets the connection, flushes all requests and leaves the queue pair
+// in state Error; without a connection it only does the latter two. It cancels
+// a connection that is being set up. When it returns, nothing changes memory on
 // behalf of the queue pair any more.
 func (q *QP) Abort() {
 	if q.made() {

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
-	"urnic/internal/sockio"
+	"urnic/internal/host/sockio"
+	"urnic/internal/test/simnet"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/rnic"
@@ -344,7 +344,7 @@ func TestContextThatEndsDuringDisconnectResetsTheConnection(t *testing.T) {
 
 func TestLastMessageThenDisconnectIsNeverABadClose(t *testing.T) {
 	// The program disconnects from another goroutine the moment it has the
-	// completion, while the receiver may still be at work on the same octets.
+	// completion, while the receiver may still be at work on the same bytes.
 	for seed := range 300 {
 		inWorld(t, func(w *world) {
 			f := simnet.Faults{Seed: uint64(seed), ShortReads: seed%2 > 0, ShortWrites: seed%3 > 0}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -106,7 +107,7 @@ func TestWhoWaitsAfterPollingForManyIsNotWaitedFor(t *testing.T) {
 func TestAwaitTakesNoCompletion(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		awaited := make(chan error, 1)
-		go func() { awaited <- p.B.RecvCQ.Await(t.Context()) }()
+		go func() { awaited <- door.Await(t.Context(), p.B.RecvCQ) }()
 		synctest.Wait()
 		if len(awaited) > 0 {
 			t.Fatal("it has not waited")
@@ -117,7 +118,7 @@ func TestAwaitTakesNoCompletion(t *testing.T) {
 			if err := <-awaited; err != nil {
 				t.Fatal(err)
 			}
-			awaited <- p.B.RecvCQ.Await(t.Context())
+			awaited <- door.Await(t.Context(), p.B.RecvCQ)
 		}
 		var wcs [2]rnic.WC
 		if n := p.B.RecvCQ.Poll(wcs[:]); n != 1 || wcs[0].ID != 7 {
@@ -125,7 +126,7 @@ func TestAwaitTakesNoCompletion(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := p.B.RecvCQ.Await(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, new(*rnic.OpError)) {
+		if err := door.Await(ctx, p.B.RecvCQ); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, new(*rnic.OpError)) {
 			t.Errorf("nothing comes: %v", err)
 		}
 	})

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"

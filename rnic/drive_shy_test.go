@@ -5,13 +5,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
 
 // transmitting runs f with a side whose transmitter waits for a peer that does not read: a
-// Write is under way, whose completion is that of request 7.
+// Write is outstanding, whose completion is that of request 7.
 func transmitting(t *testing.T, f func(t *testing.T, w *world, a *rnictest.Side, h *peer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

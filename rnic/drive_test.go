@@ -309,8 +309,8 @@ func TestNobodyWhoWaitsIsLeftBehind(t *testing.T) {
 	}
 }
 
-// When the one who receives has what it wants, another one goes on for those who
-// still wait, at once.
+// When the one who receives has what it wants, another one continues for those
+// who still wait, at once.
 func TestAnotherWaiterTakesTheRoleOver(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		w := new(witness)
@@ -357,6 +357,7 @@ func TestCompletionFromElsewhereWakesTheDriver(t *testing.T) {
 		if err := p.B.QP.Close(); err != nil { // so that the queue is that of one connection
 			t.Fatal(err)
 		}
+		synctest.Wait() // until its link has left the queue
 		p.Link(t, qa.QP, q.QP)
 		open(t, qa.QP)
 		for i := range uint64(20) {
@@ -448,7 +449,7 @@ func TestContextEndsTheWaitOfADriver(t *testing.T) {
 		if b.isDone() {
 			t.Fatalf("another program's context has ended the wait: %v", b.err)
 		}
-		// When the driver goes, the one beside it goes on.
+		// When the driver goes, the one beside it continues.
 		driving, cancelDriving := context.WithCancel(t.Context())
 		p.A.Send(t, empties(int(next), 1, rnic.FlagUnsignaled)...)
 		b.want(t, next)
@@ -467,7 +468,7 @@ func TestContextEndsTheWaitOfADriver(t *testing.T) {
 			t.Errorf("messages were received by %v", w.by)
 		}
 		w.mu.Unlock()
-		// Nobody is left: the goroutine goes on.
+		// Nobody is left: the goroutine continues.
 		time.Sleep(unattended)
 		wantReceiver(t, p.B.QP, "goroutine")
 	}, w.options(polled))

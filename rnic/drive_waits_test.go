@@ -10,9 +10,9 @@ import (
 	"urnic/rnic/rnictest"
 )
 
-// starving runs f with a program that receives for itself, and a message for which it has
+// withoutReceive runs f with a program that receives for itself, and a message for which it has
 // posted no receive.
-func starving(t *testing.T, recvWait time.Duration, f func(t *testing.T, b *rnic.QP, w *waitingProgram)) {
+func withoutReceive(t *testing.T, recvWait time.Duration, f func(t *testing.T, b *rnic.QP, w *waitingProgram)) {
 	t.Helper()
 	rnictest.Run(t, func(t *testing.T, p *rnictest.Pair) {
 		l := labOf(t, p.B)
@@ -26,9 +26,10 @@ func starving(t *testing.T, recvWait time.Duration, f func(t *testing.T, b *rnic
 	}, polled)
 }
 
-// A message that waits for a receive goes on with one, whoever has received it.
+// A message that waits for a receive continues with one, whoever has received
+// it.
 func TestMessageThatADriverHoldsBackGetsItsReceive(t *testing.T) {
-	starving(t, time.Hour, func(t *testing.T, b *rnic.QP, w *waitingProgram) {
+	withoutReceive(t, time.Hour, func(t *testing.T, b *rnic.QP, w *waitingProgram) {
 		if err := b.PostRecv(receives(4, 1)...); err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,7 @@ func TestMessageThatADriverHoldsBackGetsItsReceive(t *testing.T) {
 
 // It ends the stream in time, too, though the program only waits.
 func TestMessageThatADriverHoldsBackEndsTheStreamInTime(t *testing.T) {
-	starving(t, time.Second, func(t *testing.T, b *rnic.QP, _ *waitingProgram) {
+	withoutReceive(t, time.Second, func(t *testing.T, b *rnic.QP, _ *waitingProgram) {
 		time.Sleep(time.Second - time.Millisecond)
 		synctest.Wait()
 		if got := b.State(); got != rnic.RTS {

@@ -55,7 +55,7 @@ func caller() string {
 			return "Wait"
 		case strings.HasSuffix(f.Function, "rnic.(*CQ).Poll"):
 			return "Poll"
-		case strings.HasSuffix(f.Function, "rnic.(*link).receive"):
+		case strings.HasSuffix(f.Function, "rnic.(*link).Receive"):
 			return "goroutine"
 		}
 		if !more {

@@ -106,7 +106,7 @@ func TestPeerThatTakesNothingHoldsUpThatStreamOnly(t *testing.T) {
 }
 
 func TestEachFieldOfASegmentMayBeAnything(t *testing.T) {
-	// Every octet of the headers of good segments, with each bit flipped: the
+	// Every byte of the headers of good segments, with each bit flipped: the
 	// stream goes on or ends, and nothing else happens.
 	kinds := map[string]func(v *victim) ddp.Segment{
 		"Send":         func(*victim) ddp.Segment { return sendSeg("0123456789") },

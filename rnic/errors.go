@@ -3,8 +3,6 @@ package rnic
 import (
 	"errors"
 	"fmt"
-
-	"urnic/stag"
 )
 
 // Causes that errors of this package wrap.
@@ -25,7 +23,7 @@ var (
 	errNoDeadline = errors.New("the connection did not end in time")
 )
 
-// An OpError says which operation on which object failed. Err says why.
+// An OpError reports which operation on which object failed. Err is the cause.
 type OpError struct {
 	Op     string // the verb: "post send", "connect"
 	Object string // the object: "QP 7", "device"
@@ -42,58 +40,3 @@ func (e *OpError) Error() string {
 
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
-
-// A WRError says which work request of a list was refused. Those before it are
-// posted; it and those behind it are not.
-type WRError struct {
-	Index int    // in the list
-	ID    uint64 // of the request
-	Op    Opcode // of the request; OpRecv for a receive
-	Err   error  // the rule that it breaks
-}
-
-// Error names the request and the rule.
-func (e *WRError) Error() string {
-	return fmt.Sprintf("work request %d (ID %d): %v: %v", e.Index, e.ID, e.Op, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *WRError) Unwrap() error { return e.Err }
-
-// A StateError says that a queue pair is in the wrong state for a verb.
-type StateError struct {
-	State State
-	Err   error // why the stream has ended, if it has
-}
-
-// Error names the state.
-func (e *StateError) Error() string {
-	s := fmt.Sprintf("the queue pair is in state %v", e.State)
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
-}
-
-// Unwrap returns why the stream has ended.
-func (e *StateError) Unwrap() error { return e.Err }
-
-// A CompletionError is a completion that did not succeed.
-type CompletionError struct{ WC WC }
-
-// Error names the request and its status.
-func (e *CompletionError) Error() string {
-	s := fmt.Sprintf("rnic: QP %d: %v (ID %d): %v", e.WC.QPN, e.WC.Op, e.WC.ID, e.WC.Status)
-	access, ok := e.WC.Cause.(*stag.AccessError) //nolint:errorlint // others have words of their own
-	switch {
-	case e.WC.Cause == nil:
-	case ok && access.Violation == stag.InvalidSTag && e.WC.Status == StatusBadSTag:
-		s += ": " + access.Detail()
-	default:
-		s += ": " + e.WC.Cause.Error()
-	}
-	return s
-}
-
-// Unwrap returns the cause.
-func (e *CompletionError) Unwrap() error { return e.WC.Cause }

@@ -5,26 +5,31 @@ import (
 	"fmt"
 
 	"urnic/rdmap"
+	"urnic/rnic/internal/life"
 )
 
-// An EventType says what an asynchronous event tells.
+// An EventType is the type of an asynchronous event.
 type EventType uint8
 
 // The asynchronous events.
 const (
-	EventCloseComplete     EventType = iota + 1 // QP: the connection was closed gracefully
-	EventTerminateReceived                      // QP: the peer has ended the stream with a Terminate
-	EventLost                                   // QP: the connection was lost or reset
-	EventBadClose                               // QP: something arrived while it was closing
-	EventBadLLPClose                            // QP: the peer closed while work was outstanding
-	EventIntegrity                              // QP: CRC or marker error
-	EventRemoteOperation                        // QP: the peer broke a rule
-	EventProtection                             // QP: the peer touched what it may not touch
-	EventCatastrophic                           // QP: it has failed for a reason of this side
-	EventCQOverflow                             // CQ: a completion found no place
-	EventSRQLimit                               // SRQ: fewer receives than its limit are left
-	EventSRQShare                               // QP, SRQ: the peer has taken its whole share of receives
-	EventSQDrained                              // QP: after StopSending, all requests that were begun have completed
+	EventCloseComplete     = EventType(life.CloseComplete)     // QP: the connection was closed gracefully
+	EventTerminateReceived = EventType(life.TerminateReceived) // QP: the peer has ended the stream with a Terminate
+	EventLost              = EventType(life.Lost)              // QP: the connection was lost or reset
+	EventBadClose          = EventType(life.BadClose)          // QP: a segment arrived while it was closing
+	EventBadLLPClose       = EventType(life.BadLLPClose)       // QP: the peer closed while work was outstanding
+	EventIntegrity         = EventType(life.Integrity)         // QP: CRC or marker error
+	EventRemoteOperation   = EventType(life.RemoteOperation)   // QP: the peer broke a rule
+	EventProtection        = EventType(life.Protection)        // QP: the peer accessed memory that it must not access
+	EventCatastrophic      = EventType(life.Catastrophic)      // QP: it has failed, for a cause on this side
+)
+
+// The events of other objects, and of queues.
+const (
+	EventCQOverflow EventType = EventCatastrophic + 1 + iota // CQ: a completion found no slot
+	EventSRQLimit                                            // SRQ: fewer receives than its limit are left
+	EventSRQShare                                            // QP, SRQ: the peer has used its whole share of receives
+	eventSQDrained                                           // QP: see door.EventSQDrained
 )
 
 var eventNames = [...]string{
@@ -32,7 +37,7 @@ var eventNames = [...]string{
 	EventBadClose: "bad close", EventBadLLPClose: "bad LLP close", EventIntegrity: "LLP integrity error",
 	EventRemoteOperation: "remote operation error", EventProtection: "protection error", EventCatastrophic: "local QP catastrophic error",
 	EventCQOverflow: "CQ overflow", EventSRQLimit: "SRQ limit reached", EventSRQShare: "SRQ share exceeded",
-	EventSQDrained: "send queue drained",
+	eventSQDrained: "send queue drained",
 }
 
 // String names the event.
@@ -46,13 +51,13 @@ func (t EventType) String() string {
 // An Event is an asynchronous event of a device.
 type Event struct {
 	Type EventType
-	QP   *QP // whose event it is, or nil
+	QP   *QP // the object that the event is about, or nil
 	CQ   *CQ
 	SRQ  *SRQ
 
-	Err       error            // what happened, for people; may be nil
+	Err       error            // what happened, human-readable; may be nil
 	Terminate *rdmap.Terminate // EventTerminateReceived
-	Lost      uint64           // how many events before this one were dropped, as nobody fetched them
+	Lost      uint64           // how many events before this one were dropped, as they were not fetched
 }
 
 // String shows the event in one line.
@@ -72,8 +77,8 @@ func (e Event) String() string {
 	return s
 }
 
-// PollEvent returns the oldest asynchronous event that nobody has fetched, or
-// false if there is none.
+// PollEvent returns and removes the oldest asynchronous event, or false if
+// there is none.
 func (d *Device) PollEvent() (Event, bool) {
 	if !d.made() {
 		return Event{}, false
@@ -82,7 +87,7 @@ func (d *Device) PollEvent() (Event, bool) {
 }
 
 // WaitEvent waits for an asynchronous event. It returns the context's error, or
-// ErrClosed after the device was closed.
+// ErrClosed once the device is closed.
 func (d *Device) WaitEvent(ctx context.Context) (Event, error) {
 	const op = "wait for event"
 	if !d.made() {
@@ -110,8 +115,8 @@ func (d *Device) WaitEvent(ctx context.Context) (Event, error) {
 }
 
 // EventFD returns a file descriptor that is readable while there are
-// asynchronous events to fetch. It belongs to the device. It fails where the
-// operating system has no such thing.
+// asynchronous events to fetch. The device owns it. EventFD fails where the
+// operating system has no such descriptor.
 func (d *Device) EventFD() (int, error) {
 	if !d.made() {
 		return -1, notMade("event descriptor", "device")

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"urnic/internal/door"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -204,13 +205,13 @@ func TestEventsAreShownInOneLine(t *testing.T) {
 		{rnic.Event{Type: rnic.EventSRQShare, QP: q, SRQ: srq}, fmt.Sprintf("SRQ share exceeded (QP %d)", q.Num())},
 		{rnic.Event{}, "event 0"},
 		{rnic.Event{Type: 99}, "event 99"},
-		{rnic.Event{Type: rnic.EventSQDrained + 1}, "event 14"},
+		{rnic.Event{Type: door.EventSQDrained + 1}, "event 14"},
 	} {
 		if got := tt.ev.String(); got != tt.want {
 			t.Errorf("%q; want %q", got, tt.want)
 		}
 	}
-	for typ := rnic.EventCloseComplete; typ <= rnic.EventSQDrained; typ++ {
+	for typ := rnic.EventCloseComplete; typ <= door.EventSQDrained; typ++ {
 		if s := typ.String(); s == "" || strings.HasPrefix(s, "event ") {
 			t.Errorf("event type %d has no name", typ)
 		}

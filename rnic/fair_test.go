@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -20,8 +20,8 @@ type flood struct {
 	done int // completions
 }
 
-// run keeps depth requests under way until the context ends, and tells of each
-// completion.
+// run keeps depth requests outstanding until the context ends, and tells of
+// each completion.
 func (f *flood) run(ctx context.Context, t *testing.T, depth int, each func()) {
 	for range depth {
 		if err := f.s.QP.PostSend(f.wr); err != nil {
@@ -71,12 +71,17 @@ func TestNeitherResponsesNorRequestsStarve(t *testing.T) {
 		defer stop()
 		var mu sync.Mutex
 		var wg sync.WaitGroup
+		lead := 0 // how many the endless ones were ahead when the first of the others was done: both begin then
 		for _, f := range []*flood{endless, watched} {
 			wg.Go(func() {
 				f.run(ctx, t, depth, func() {
 					mu.Lock()
 					defer mu.Unlock()
-					if f.done++; f == endless && f.done == most {
+					f.done++
+					if f == watched && f.done == 1 {
+						lead = endless.done
+					}
+					if endless.done-lead == most {
 						stop()
 					}
 				})
@@ -95,7 +100,7 @@ func TestNeitherResponsesNorRequestsStarve(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				late := rnictest.Faults{Latency: 10 * time.Microsecond}
-				onBoth(t, func(t *testing.T, p *rnictest.Pair) { starve(t, p, op, reads, 600, 100) }, rnictest.Options{AB: late, BA: late})
+				onBoth(t, func(t *testing.T, p *rnictest.Pair) { starve(t, p, op, reads, 600, 40) }, rnictest.Options{AB: late, BA: late})
 				// There, megabytes of Writes are on their way before a response: it is
 				// 16 Reads for as many Writes as that.
 				t.Run("TCP", func(t *testing.T) { starve(t, overTCP(t, "127.0.0.1:0"), op, reads, 4000, 16) })

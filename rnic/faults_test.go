@@ -17,8 +17,8 @@ import (
 )
 
 // A dialogue is what two programs do with a connection that may fail at any
-// octet. Each of its steps is a request, or a message of the other program; each
-// success is checked octet by octet.
+// byte. Each of its steps is a request, or a message of the other program; each
+// success is checked byte by byte.
 type dialogue struct {
 	*rnictest.Pair
 	t          testing.TB
@@ -216,7 +216,7 @@ func TestConnectionThatFailsAtAnyOctet(t *testing.T) {
 	}
 	for direction, options := range directions {
 		t.Run(direction, func(t *testing.T) {
-			// A cut shows how many octets there are: behind the last, it does nothing.
+			// A cut shows how many bytes there are: behind the last, it does nothing.
 			length := int64(1)
 			for ; !runWithFault(t, fmt.Sprintf("cut at octet %d", length), options(rnictest.Faults{CutAt: length})); length++ {
 				if length > 5000 {

@@ -38,7 +38,7 @@ func withReader(t *testing.T, f func(r *reader)) {
 	})
 }
 
-// read posts a Read of 100 octets into the place of its ID, and returns the
+// read posts a Read of 100 bytes into the place of its ID, and returns the
 // Request that the peer gets.
 func (r *reader) read(id uint64) rdmap.ReadRequest {
 	r.Helper()

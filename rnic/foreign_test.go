@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -83,7 +84,7 @@ func TestMemoryThatGoDoesNotOwnIsRegisteredByAddress(t *testing.T) {
 	})
 }
 
-// A message has at most 2^32-1 octets (RFC 5041 §5.2), however many SGEs could
+// A message has at most 2^32-1 bytes (RFC 5041 §5.2), however many SGEs could
 // say more.
 func TestMessageThatIsTooLongIsRefused(t *testing.T) {
 	l := newLab(t, rnic.Config{})
@@ -103,7 +104,7 @@ func TestMessageThatIsTooLongIsRefused(t *testing.T) {
 	}
 	q := l.qp(p, rnic.QPAttr{})
 	all := mr.SGE(0, len(mem))
-	long := []rnic.SGE{all, all, all, all} // one octet too many
+	long := []rnic.SGE{all, all, all, all} // one byte too many
 	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite} {
 		wantRefused(t, op.String(), q.PostSend(rnic.SendWR{Op: op, SGL: long}), nil, "4294967296 octets")
 	}
@@ -131,7 +132,7 @@ func TestReregistrationVerifiesTheRightToTheBuffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := mr.Reregister(p, m, rnic.LocalWrite)
+	n, err := door.Reregister(mr, p, m, rnic.LocalWrite)
 	wantRefused(t, "reregister", err, nil, "right to the buffer", "can't be written")
 	if n != nil || mr.Access() != rnic.RemoteRead {
 		t.Errorf("%v; the region grants %v", n, mr.Access())

@@ -3,6 +3,8 @@ package rnic_test
 import (
 	"testing"
 
+	"urnic/internal/door"
+	"urnic/internal/door/policy"
 	"urnic/rnic"
 )
 
@@ -15,18 +17,18 @@ func TestForgettingAQueuePairLeavesTheCompletionsOfOthers(t *testing.T) {
 		other.Recv(w, receives(3, 3)...)
 		s.QP.Abort()
 		other.QP.Abort()
-		s.QP.Forget()
+		door.Forget(s.QP)
 		wantCompletions(w, s.RecvCQ, result{3, flushed}, result{4, flushed}, result{5, flushed})
 	})
 }
 
-// Only the completions are dropped: the stream goes on for its peer.
+// Only the completions are dropped: the stream continues for its peer.
 func TestStreamOfAForgottenQueuePairGoesOn(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.side(), w.side()
 		w.connect(a, b)
 		b.Recv(w, receives(1, 3)...)
-		b.QP.Forget()
+		door.Forget(b.QP)
 		a.Send(w, empties(1, 3, 0)...)
 		wantState(w, b.QP, rnic.RTS)
 		wantCompletions(w, a.SendCQ, result{1, ok}, result{2, ok}, result{3, ok})
@@ -39,9 +41,12 @@ func TestStreamOfAForgottenQueuePairGoesOn(t *testing.T) {
 // receive queue.
 func TestForgottenCompletionsHoldNoPlaces(t *testing.T) {
 	inWorld(t, func(w *world) {
-		s := w.side(func(_ *rnic.Config, attr *rnic.QPAttr) { attr.MaxRecvWR, attr.HoldReceives = 2, true })
+		s := w.side(func(_ *rnic.Config, attr *rnic.QPAttr) {
+			attr.MaxRecvWR = 2
+			door.SetPolicyOfQP(attr, policy.Lenient{Departures: policy.HoldReceives})
+		})
 		s.Recv(w, receives(1, 2)...)
-		s.QP.Forget()
+		door.Forget(s.QP)
 		s.QP.Abort()
 		if err := s.QP.Reset(); err != nil {
 			w.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"urnic/ddp"
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rdmap"
@@ -17,9 +17,9 @@ import (
 	"urnic/stag"
 )
 
-// The first octet of the fuzz data says what kind of peer there is.
+// The first byte of the fuzz data says what kind of peer there is.
 const (
-	fuzzRaw       = 1 << iota // octets as they are, start-up included; else the ULPDUs of good FPDUs
+	fuzzRaw       = 1 << iota // bytes as they are, start-up included; else the ULPDUs of good FPDUs
 	fuzzInitiator             // the side is the initiator
 	fuzzPeerToPeer
 	fuzzMarkers
@@ -46,7 +46,7 @@ type guarded struct {
 	from, to int
 }
 
-const preyBase = 0x1000 // TO of the first octet of each region
+const preyBase = 0x1000 // TO of the first byte of each region
 
 func newPrey(t testing.TB, network rnic.Network) *prey {
 	p := &prey{t: t}

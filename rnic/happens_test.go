@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -99,7 +99,7 @@ func waitings() []waiting {
 // Memory is handed over by nothing but posting and polling: what a program does
 // with it before it posts happens before the RNIC uses it, and what the RNIC
 // does happens before the poll that returns the completion. The race detector
-// knows, if it is on; the octets tell otherwise.
+// knows, if it is on; the bytes tell otherwise.
 func TestPostingAndPollingHandMemoryOver(t *testing.T) {
 	for _, w := range waitings() {
 		t.Run(w.name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestPostingAndPollingHandMemoryOver(t *testing.T) {
 }
 
 // handOver lets A and B, each a goroutine that shares nothing with the other,
-// work on the same octets by turns.
+// work on the same bytes by turns.
 func handOver(t *testing.T, p *rnictest.Pair, how waiting) {
 	leakcheck.Check(t)
 	const size = 3000

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"urnic/ddp"
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rdmap"
@@ -32,7 +32,7 @@ type victim struct {
 
 const (
 	victimIRD   = 2
-	victimRecvs = 4 // of 100 octets, with the IDs 0 to 3
+	victimRecvs = 4 // of 100 bytes, with the IDs 0 to 3
 )
 
 // underAttack runs f with a victim that is connected to the peer as initiator,
@@ -300,7 +300,7 @@ var attacks = []struct {
 	{"DDP header cut off, tagged", ddpCode(ddp.CodeLocalCatastrophic), true, 0, func(v *victim) { v.ulpdu([]byte{0xC1, 0x40, 0, 0}) }},
 }
 
-// ulpdu sends any octets as the ULPDU of a good FPDU.
+// ulpdu sends any bytes as the ULPDU of a good FPDU.
 func (h *peer) ulpdu(b []byte) {
 	h.Helper()
 	fpdu, err := h.framer.AppendFPDU(nil, b)
@@ -431,7 +431,7 @@ func TestWhatIsLegalIsTaken(t *testing.T) {
 		"Response in pieces":      responseInPieces,
 		"RsvdULP of a plain Send": func(v *victim) { v.send(sendSeg(""), invalidating(0x1234)) },
 		"padding that is not zero": func(v *victim) {
-			b := v.fpdu(sendSeg("x")) // 2 + 19 octets, and 3 of padding
+			b := v.fpdu(sendSeg("x")) // 2 + 19 bytes, and 3 of padding
 			copy(b[21:24], "pad")
 			binary.LittleEndian.PutUint32(b[24:], mpa.UpdateCRC(0, b[:24]))
 			v.write(b)

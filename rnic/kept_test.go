@@ -8,6 +8,7 @@ import (
 	"time"
 	"weak"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -63,13 +64,13 @@ func TestNothingKeepsWhatIsOver(t *testing.T) {
 // lives are ways to make, use and end objects.
 var lives = map[string]func(t *testing.T, p *rnictest.Pair) []keepsake{
 	"a message waits for a receive": func(t *testing.T, p *rnictest.Pair) []keepsake {
-		return starved(t, p, rnic.QPAttr{}, true)
+		return withoutReceives(t, p, rnic.QPAttr{}, true)
 	},
 	"a message waits for one of an SRQ": func(t *testing.T, p *rnictest.Pair) []keepsake {
-		return starved(t, p, rnic.QPAttr{SRQ: labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})}, true)
+		return withoutReceives(t, p, rnic.QPAttr{SRQ: labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})}, true)
 	},
 	"a message waits for one of an SRQ, and the peer goes": func(t *testing.T, p *rnictest.Pair) []keepsake {
-		return starved(t, p, rnic.QPAttr{SRQ: labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})}, false)
+		return withoutReceives(t, p, rnic.QPAttr{SRQ: labOf(t, p.B).srq(p.B.PD, rnic.SRQAttr{})}, false)
 	},
 	"the socket is full": func(t *testing.T, p *rnictest.Pair) []keepsake {
 		// As B takes nothing, A's requests stay.
@@ -177,7 +178,7 @@ var lives = map[string]func(t *testing.T, p *rnictest.Pair) []keepsake{
 	"memory that is registered anew": func(t *testing.T, p *rnictest.Pair) []keepsake {
 		mem := make([]byte, 100)
 		mr := labOf(t, p.B).region(p.B.PD, mem, 0)
-		again, err := mr.Reregister(p.B.PD, rnic.Memory{Slice: mem}, rnic.LocalWrite)
+		again, err := door.Reregister(mr, p.B.PD, rnic.Memory{Slice: mem}, rnic.LocalWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,11 +231,11 @@ var lives = map[string]func(t *testing.T, p *rnictest.Pair) []keepsake{
 	},
 }
 
-// starved has a message wait for a receive, and ends the stream from either end.
-func starved(t *testing.T, p *rnictest.Pair, attr rnic.QPAttr, here bool) []keepsake {
+// withoutReceives has a message wait for a receive, and ends the stream from either end.
+func withoutReceives(t *testing.T, p *rnictest.Pair, attr rnic.QPAttr, here bool) []keepsake {
 	t.Helper()
 	a, b := patient(t, p, attr)
-	sendStarving(t, p, a)
+	sendWithoutReceives(t, p, a)
 	if here {
 		b.Abort()
 	} else {

@@ -6,20 +6,24 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"urnic/internal/door"
+	"urnic/internal/door/policy"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 	"urnic/stag"
 )
 
-// lenient are the options of a pair that judges late.
-func lenient(_ string, c *rnic.Config) { c.JudgeLate = true }
+// lenient are the options of a pair that takes requests as hardware does.
+func lenient(_ string, c *rnic.Config) {
+	door.SetPolicy(c, policy.Lenient{Departures: policy.CheckAtTurn | policy.TakeLate})
+}
 
 // Each request of A with memory that can't be used is posted, and completes with
 // its own status, between one that succeeds and one that is flushed.
-func TestBadMemoryIsToldByTheCompletionIfJudgedLate(t *testing.T) {
+func TestBadMemoryIsToldByTheCompletionIfCheckedAtTurn(t *testing.T) {
 	nowhere := []rnic.SGE{{Addr: 0x1000, Length: 8, LKey: 0x1234}}
-	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpSendImmediate, rnic.OpWrite, rnic.OpWriteImmediate, rnic.OpRead, rnic.OpFetchAdd} {
+	for _, op := range []rnic.Opcode{rnic.OpSend, door.OpSendImmediate, rnic.OpWrite, rnic.OpWriteImmediate, rnic.OpRead, rnic.OpFetchAdd} {
 		t.Run(op.String(), func(t *testing.T) {
 			onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 				target := p.B.Register(t, make([]byte, 64), rnic.LocalWrite|rnic.RemoteRead|rnic.RemoteWrite|rnic.RemoteAtomic)
@@ -36,7 +40,7 @@ func TestBadMemoryIsToldByTheCompletionIfJudgedLate(t *testing.T) {
 	}
 }
 
-func TestReadOnlySinkIsToldByTheCompletionIfJudgedLate(t *testing.T) {
+func TestReadOnlySinkIsToldByTheCompletionIfCheckedAtTurn(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		target := p.B.Register(t, make([]byte, 64), rnic.RemoteRead)
 		sink := p.A.Register(t, make([]byte, 64), 0)
@@ -47,9 +51,9 @@ func TestReadOnlySinkIsToldByTheCompletionIfJudgedLate(t *testing.T) {
 
 // A region may become valid between post and turn. If it is not valid then, the Read is not
 // sent.
-func TestSinkThatIsNotValidIsToldByTheCompletionIfJudgedLate(t *testing.T) {
+func TestSinkThatIsNotValidIsToldByTheCompletionIfCheckedAtTurn(t *testing.T) {
 	inWorld(t, func(w *world) {
-		s := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { c.JudgeLate = true })
+		s := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { lenient("", c) })
 		h, connected := w.responder(s, rnic.ConnParam{})
 		if err := <-connected; err != nil {
 			w.Fatal(err)
@@ -71,7 +75,7 @@ func TestSinkThatIsNotValidIsToldByTheCompletionIfJudgedLate(t *testing.T) {
 	})
 }
 
-func TestBadReceiveIsToldByTheCompletionIfJudgedLate(t *testing.T) {
+func TestBadReceiveIsToldByTheCompletionIfCheckedAtTurn(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		p.B.Recv(t, rnic.RecvWR{ID: 1, SGL: []rnic.SGE{{Addr: 0x1000, Length: 8, LKey: 0x1234}}}, rnic.RecvWR{ID: 2})
 		p.A.Send(t, rnic.SendWR{ID: 1, Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: []byte("x")})
@@ -81,9 +85,9 @@ func TestBadReceiveIsToldByTheCompletionIfJudgedLate(t *testing.T) {
 }
 
 // What is malformed is refused as ever.
-func TestMalformedRequestsAreRefusedThoughJudgedLate(t *testing.T) {
+func TestMalformedRequestsAreRefusedThoughCheckedAtTurn(t *testing.T) {
 	inWorld(t, func(w *world) {
-		s := w.side(func(c *rnic.Config, a *rnic.QPAttr) { c.JudgeLate, a.MaxSGE = true, 2 })
+		s := w.side(func(c *rnic.Config, a *rnic.QPAttr) { lenient("", c); a.MaxSGE = 2 })
 		wantRefused(w, "too many SGEs to send", s.QP.PostSend(rnic.SendWR{Op: rnic.OpSend, SGL: make([]rnic.SGE, 3)}), nil)
 		wantRefused(w, "too many SGEs to receive", s.QP.PostRecv(rnic.RecvWR{SGL: make([]rnic.SGE, 3)}), nil)
 		wantRefused(w, "a sink too small", s.QP.PostSend(rnic.SendWR{Op: rnic.OpFetchAdd, SGL: []rnic.SGE{{Length: 7}}}), nil)
@@ -92,13 +96,13 @@ func TestMalformedRequestsAreRefusedThoughJudgedLate(t *testing.T) {
 
 // Requests that are posted in any state in which a stream ends or has ended are
 // flushed, each once, behind those before.
-func TestPostsToAnEndedQueuePairAreFlushedIfJudgedLate(t *testing.T) {
+func TestPostsToAnEndedQueuePairAreFlushedIfTakenLate(t *testing.T) {
 	post := func(w *world, s *rnictest.Side, id uint64) {
 		s.Send(w, rnic.SendWR{ID: id, Op: rnic.OpSend, Flags: rnic.FlagUnsignaled})
 		s.Recv(w, rnic.RecvWR{ID: id})
 	}
 	inWorld(t, func(w *world) {
-		a, b := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { c.JudgeLate = true }), w.side()
+		a, b := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { lenient("", c) }), w.side()
 		a.QP.Abort() // without a connection
 		post(w, a, 1)
 		wantCompletions(w, a.SendCQ, result{1, flushed})
@@ -117,9 +121,9 @@ func TestPostsToAnEndedQueuePairAreFlushedIfJudgedLate(t *testing.T) {
 }
 
 // A Send alone is flushed as well: no other request has to follow it.
-func TestSendToAnEndedQueuePairIsFlushedAtOnceIfJudgedLate(t *testing.T) {
+func TestSendToAnEndedQueuePairIsFlushedAtOnceIfTakenLate(t *testing.T) {
 	inWorld(t, func(w *world) {
-		s := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { c.JudgeLate = true })
+		s := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { lenient("", c) })
 		s.QP.Abort()
 		s.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpSend})
 		wantCompletions(w, s.SendCQ, result{1, flushed})
@@ -127,7 +131,7 @@ func TestSendToAnEndedQueuePairIsFlushedAtOnceIfJudgedLate(t *testing.T) {
 }
 
 // Memory that is only sent needs no right to be written, whatever the request waits for.
-func TestFencedSendOfReadOnlyMemorySucceedsIfJudgedLate(t *testing.T) {
+func TestFencedSendOfReadOnlyMemorySucceedsIfCheckedAtTurn(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		src := p.A.Register(t, make([]byte, 8), 0)
 		p.B.Recv(t, rnic.RecvWR{ID: 1}, rnic.RecvWR{ID: 2, SGL: []rnic.SGE{p.B.Register(t, make([]byte, 8), rnic.LocalWrite).SGE(0, 8)}})
@@ -139,9 +143,9 @@ func TestFencedSendOfReadOnlyMemorySucceedsIfJudgedLate(t *testing.T) {
 
 // While the stream is being closed, what is posted waits for its end, and holds it
 // up no longer.
-func TestPostsWhileClosingAreFlushedIfJudgedLate(t *testing.T) {
+func TestPostsWhileClosingAreFlushedIfTakenLate(t *testing.T) {
 	inWorld(t, func(w *world) {
-		a := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { c.JudgeLate = true })
+		a := w.side(func(c *rnic.Config, _ *rnic.QPAttr) { lenient("", c) })
 		h := w.peerOf(a, rnic.ConnParam{})
 		ended := make(chan error, 1)
 		go func() { ended <- a.QP.Disconnect(context.Background()) }()
@@ -176,7 +180,7 @@ func TestForgottenQueuePairCompletesNothing(t *testing.T) {
 			s.Recv(w, rnic.RecvWR{ID: uint64(i)})
 		}
 		a.QP.Abort()
-		a.QP.Forget()
+		door.Forget(a.QP)
 		other.QP.Abort()
 		wantCompletions(w, a.SendCQ, result{1, flushed}, result{3, flushed})
 		wantCompletions(w, a.RecvCQ, result{1, flushed}, result{3, flushed})
@@ -191,7 +195,7 @@ func TestForgottenQueuePairCompletesNothing(t *testing.T) {
 			w.Fatal(err)
 		}
 		a.Recv(w, rnic.RecvWR{ID: 6})
-		a.QP.Forget()
+		door.Forget(a.QP)
 		if err := a.QP.Close(); err != nil {
 			w.Fatal(err)
 		}
@@ -222,7 +226,7 @@ func TestForgottenCompletionsOfAnSRQHoldNoShare(t *testing.T) {
 				synctest.Wait()
 			}
 			b.QP.Abort()
-			b.QP.Forget()
+			door.Forget(b.QP)
 			wantCompletions(w, b.RecvCQ)
 			a.QP.Abort()
 			for _, s := range []*rnictest.Side{a, b} {
@@ -239,7 +243,7 @@ func TestForgottenCompletionsOfAnSRQHoldNoShare(t *testing.T) {
 // A number that the consumer has chosen is in completions and events.
 func TestQueuePairHasTheNumberThatIsAskedFor(t *testing.T) {
 	inWorld(t, func(w *world) {
-		s := w.side(func(_ *rnic.Config, a *rnic.QPAttr) { a.Num = 0xABCDEF })
+		s := w.side(func(_ *rnic.Config, a *rnic.QPAttr) { door.SetNum(a, 0xABCDEF) })
 		s.Recv(w, rnic.RecvWR{ID: 1})
 		s.QP.Abort()
 		if wc := drain(s.RecvCQ)[0]; wc.QPN != 0xABCDEF || s.QP.Num() != 0xABCDEF {
@@ -258,21 +262,20 @@ func TestKeyOfAWindowCanBeDrawnBefore(t *testing.T) {
 		}
 		seen := map[uint8]bool{}
 		for i := range 200 {
-			key := mw.DrawKey()
+			bind := door.DrawKey(rnic.Bind{MW: mw, MR: mr, Addr: mr.Base(), Length: 8, Access: rnic.RemoteRead})
+			key := bind.Key
 			if seen[key] {
 				t.Fatalf("key %d comes again", key)
 			}
 			seen[key] = true
-			p.A.Send(t, rnic.SendWR{ID: uint64(i), Op: rnic.OpBindWindow, Bind: rnic.Bind{
-				MW: mw, MR: mr, Addr: mr.Base(), Length: 8, Access: rnic.RemoteRead, Key: key, Drawn: true,
-			}})
+			p.A.Send(t, rnic.SendWR{ID: uint64(i), Op: rnic.OpBindWindow, Bind: bind})
 			rnictest.Want(t, p.A.SendCQ, uint64(i))
 			if want := stag.Make(mw.STag().Index(), key); mw.STag() != want {
 				t.Fatalf("STag %v; want %v", mw.STag(), want)
 			}
 		}
 	})
-	if (&rnic.MW{}).DrawKey() != 0 {
+	if none := (rnic.Bind{MW: &rnic.MW{}}); door.DrawKey(none) != none {
 		t.Error("a window that no verb has made has a key")
 	}
 }

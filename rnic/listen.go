@@ -8,14 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"urnic/mpa"
 	"urnic/pd"
+	"urnic/rnic/internal/cm"
 )
 
 // A Listener accepts connections to one address.
 type Listener struct {
 	dev    *Device
-	net    net.Listener
+	lower  LLPListener
 	queue  mailbox[*ConnRequest] // that Accept has not returned
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -24,9 +24,8 @@ type Listener struct {
 	err    error // of Close
 }
 
-// Listen listens at host:port; an empty host stands for all addresses, 0.0.0.0 for those
-// of IPv4 alone, [::] for those of IPv6 alone, and port 0 for a free one. It returns an *OpError that wraps a *pd.LimitError or an error
-// of the network.
+// Listen listens at host:port, or at whatever Config.LowerLayer takes for an address. An empty host stands for all addresses, 0.0.0.0 for all
+// of IPv4, [::] for all of IPv6, and port 0 for a free port. It returns an *OpError that wraps a *pd.LimitError or an error of the network.
 func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) {
 	op := "listen at " + address
 	if !d.made() {
@@ -35,12 +34,12 @@ func (d *Device) Listen(ctx context.Context, address string) (*Listener, error) 
 	if ctx == nil {
 		return nil, d.fail(op, ErrNoContext)
 	}
-	return d.listen(op, func() (net.Listener, error) { return d.network.Listen(ctx, address) })
+	return d.listen(op, func() (LLPListener, error) { return d.lower.Listen(ctx, address) })
 }
 
-// ListenOn listens for byte streams that n accepts, such as those of a socket that
-// is bound already. The listener of the device closes n, and so does ListenOn if
-// it fails, with an *OpError that wraps a *pd.LimitError or ErrClosed.
+// ListenOn listens for MPA over byte streams that n accepts, such as those of a socket that is already bound.
+// It ignores Config.LowerLayer. The Listener that it returns closes n. If ListenOn fails, it closes n and
+// returns an *OpError that wraps a *pd.LimitError or ErrClosed.
 func (d *Device) ListenOn(n net.Listener) (*Listener, error) {
 	const op = "listen"
 	switch {
@@ -49,7 +48,7 @@ func (d *Device) ListenOn(n net.Listener) (*Listener, error) {
 	case n == nil:
 		return nil, d.fail(op, errNoListener)
 	}
-	l, err := d.listen(op, func() (net.Listener, error) { return n, nil })
+	l, err := d.listen(op, func() (LLPListener, error) { return &mpaListener{n, &d.mpa}, nil })
 	if err != nil {
 		_ = n.Close() // err says why
 	}
@@ -58,7 +57,7 @@ func (d *Device) ListenOn(n net.Listener) (*Listener, error) {
 
 var errNoListener = errors.New("there is nothing to listen on")
 
-func (d *Device) listen(op string, open func() (net.Listener, error)) (*Listener, error) {
+func (d *Device) listen(op string, open func() (LLPListener, error)) (*Listener, error) {
 	if err := d.manager.Reserve(pd.Listeners, 1); err != nil {
 		return nil, d.fail(op, err)
 	}
@@ -67,12 +66,12 @@ func (d *Device) listen(op string, open func() (net.Listener, error)) (*Listener
 		d.manager.Release(pd.Listeners, 1)
 		return nil, d.fail(op, err)
 	}
-	l := &Listener{dev: d, net: n}
+	l := &Listener{dev: d, lower: n}
 	l.queue.limit = acceptQueue
 	l.ctx, l.cancel = context.WithCancelCause(d.ctx)
 	l.wg.Go(l.run)
-	if err := add(d, d.listeners, closer(l)); err != nil {
-		_ = l.Close() // the device is closed: nobody will accept
+	if err := d.add(d.listeners, l); err != nil {
+		_ = l.Close() // the device is closed: nothing will accept
 		return nil, d.fail(op, err)
 	}
 	return l, nil
@@ -86,7 +85,7 @@ func (l *Listener) Addr() net.Addr {
 	if !l.made() {
 		return nil
 	}
-	return l.net.Addr()
+	return l.lower.Addr()
 }
 
 // Device returns the device that the listener belongs to.
@@ -101,12 +100,12 @@ func (l *Listener) fail(op string, err error) error {
 	return &OpError{Op: op, Object: "listener " + l.Addr().String(), Err: err}
 }
 
-// run takes byte streams and has their Requests read, see arrivals. While there is no
-// place for one, further ones wait in the network's queue.
+// run accepts connections and has their requests read, see cm.Arrivals. While there is
+// no slot for one, further ones wait in the lower layer's queue.
 func (l *Listener) run() {
 	pause := shortestPause
 	for {
-		c, err := l.net.Accept()
+		c, err := l.lower.Accept()
 		if err != nil {
 			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
@@ -116,9 +115,9 @@ func (l *Listener) run() {
 			continue
 		}
 		pause = shortestPause
-		v := l.dev.arrivals.enter(l.ctx, c.RemoteAddr())
+		v := l.dev.arrivals.Enter(l.ctx, c.RemoteAddr())
 		if v == nil {
-			_ = c.Close() // nobody will answer it
+			_ = c.Close() // nothing will answer it
 			return
 		}
 		l.wg.Go(func() { l.receive(c, v) })
@@ -131,66 +130,62 @@ const (
 	longestPause  = 64 * shortestPause
 )
 
-// failed rests after an error of Accept. Perhaps there are no descriptors left: an
-// arrival gives its own up, and others may close some.
+// failed rests after an error of the lower layer's Accept. Perhaps there are no descriptors left. An
+// arrival closes its own, and other parts of the program may close some.
 func (l *Listener) failed(err error, pause time.Duration) {
-	if pause == shortestPause { // the first of a row
+	if pause == shortestPause { // the first in a row
 		l.dev.log.Warn("accept failed", "listener", l.Addr().String(), "error", err)
 	}
-	l.dev.arrivals.shed()
+	l.dev.arrivals.Shed()
 	select {
 	case <-time.After(pause):
 	case <-l.ctx.Done():
 	}
 }
 
-// receive reads the Request of an arrival and queues it. The place is given back
-// then: how slowly a program answers is no concern of other listeners.
-func (l *Listener) receive(c net.Conn, v *arrival) {
+// receive reads the Request of an arrival and queues it. That frees the slot: a
+// program that answers slowly must not delay other listeners.
+func (l *Listener) receive(c LLPArrival, v *cm.Arrival) {
 	d := l.dev
-	defer d.arrivals.leave(v)
+	defer d.arrivals.Leave(v)
 	if err := d.manager.Reserve(pd.HalfOpen, 1); err != nil {
 		_ = c.Close()
 		return
 	}
 	defer d.manager.Release(pd.HalfOpen, 1)
-	r := &ConnRequest{dev: d, listener: l, remote: c.RemoteAddr(), local: c.LocalAddr(), stream: d.recordStream(c, false)}
-	cfg := d.cfg.MPA
-	if r.stream != nil {
-		cfg.Recorder = r.stream
-	}
-	req, err := mpa.ReceiveRequest(v.ctx, c, cfg)
+	r := &ConnRequest{dev: d, remote: c.RemoteAddr(), local: c.LocalAddr()}
+	req, err := c.Receive(v.Context)
 	if err != nil {
 		d.stats.failed.Add(1)
 		d.log.Info("start-up failed", "device", d.cfg.Name, "peer", r.remote.String(), "error", err)
-		r.forget()
 		return
 	}
-	r.wait(req)
+	r.wait(req, func() { l.queue.discard(func(o *ConnRequest) bool { return o == r }) })
 	if out, ok := l.queue.squeeze(r, fairly); ok {
 		out.turnAway()
 	}
 }
 
-// fairly says which request of a full queue has to go for a new one, which is the
-// last: the youngest of the host that has most. So one host alone can't fill it.
+// fairly selects the request of a full queue that is dropped for the new one,
+// which is the last: the youngest of the host that has most. So one host alone
+// can't fill the queue.
 func fairly(queue []*ConnRequest) int {
 	n := make(map[string]int)
 	for _, r := range queue {
-		n[hostOf(r.remote)]++
+		n[cm.HostOf(r.remote)]++
 	}
 	out := len(queue) - 1
 	for i, r := range slices.Backward(queue) {
-		if n[hostOf(r.remote)] > n[hostOf(queue[out].remote)] {
+		if n[cm.HostOf(r.remote)] > n[cm.HostOf(queue[out].remote)] {
 			out = i
 		}
 	}
 	return out
 }
 
-// Accept waits for a connection request; those whose peers have gone meanwhile
-// are passed over. It returns an *OpError that wraps the context's error, or
-// ErrClosed.
+// Accept waits for a connection request. It skips those whose peers have closed
+// the connection meanwhile. It returns an *OpError that wraps the context's
+// error, or ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*ConnRequest, error) {
 	const op = "accept"
 	if !l.made() {
@@ -217,14 +212,14 @@ func (l *Listener) Accept(ctx context.Context) (*ConnRequest, error) {
 	}
 }
 
-// Close stops listening. Requests that Accept has not returned are dropped.
+// Close stops listening, and drops the requests that Accept has not returned.
 func (l *Listener) Close() error {
 	if !l.made() {
 		return notMade("close", "listener")
 	}
 	l.once.Do(func() {
 		l.cancel(ErrClosed)
-		l.err = l.net.Close()
+		l.err = l.lower.Close()
 		l.wg.Wait()
 		_ = l.queue.close() // it has no descriptor
 		for {
@@ -232,10 +227,10 @@ func (l *Listener) Close() error {
 			if !ok {
 				break
 			}
-			_ = r.Close() // nobody will accept it
+			_ = r.Close() // nothing will accept it
 		}
 		l.dev.manager.Release(pd.Listeners, 1)
-		remove(l.dev, l.dev.listeners, closer(l))
+		l.dev.remove(l.dev.listeners, l)
 	})
 	if l.err != nil {
 		return l.fail("close", l.err)

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rnic"
@@ -129,7 +129,7 @@ func TestListenerClosesWhileAConnectionWaitsForItsTurn(t *testing.T) {
 }
 
 func TestRejectedConnectionStaysOpenUntilThePeerCloses(t *testing.T) {
-	// "leaving the TCP connection open": RFC 5044 §7.1.2 rule 2. But not for ever.
+	// "leaving the TCP connection open": RFC 5044 §7.1.2 rule 2. But not forever.
 	for name, end := range map[string]func(s *rnictest.Side, h *peer) time.Duration{
 		"it closes":     func(_ *rnictest.Side, h *peer) time.Duration { h.close(); return 0 },
 		"it resets":     func(_ *rnictest.Side, h *peer) time.Duration { h.reset(); return 0 },
@@ -271,7 +271,7 @@ func TestSilentPeerIsDroppedAfterTheTimeLimit(t *testing.T) {
 	f := plainRequest
 	f.PrivateData = []byte("hello")
 	request, _ = f.AppendBinary(nil)
-	for n := range len(request) { // octets that it says before it falls silent
+	for n := range len(request) { // bytes that it says before it falls silent
 		inWorld(t, func(w *world) {
 			s := w.side()
 			l := w.listen(s)

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/pd"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -24,7 +24,7 @@ import (
 type loader struct {
 	from, to *rnictest.Side
 	messages int
-	size     int           // octets of a message
+	size     int           // bytes of a message
 	credits  chan struct{} // receives that are posted at the other end
 	failed   context.Context
 
@@ -172,7 +172,7 @@ func runLoad(t testing.TB, a, b *rnictest.Side, messages, size int) {
 			wg.Go(func() {
 				if err := program(); err != nil {
 					t.Error(err)
-					fail() // the others must not wait for ever
+					fail() // the others must not wait forever
 				}
 			})
 		}
@@ -304,7 +304,7 @@ func TestWhoBeginsToPollTransmitsWhatIsLeft(t *testing.T) {
 		if parked < 100 { // of the thousand that the network takes
 			w.Errorf("the program had the role %d times", parked)
 		}
-		// Without it, the goroutine goes on with what comes next.
+		// Without it, the goroutine continues with what comes next.
 		a.Send(w, rnic.SendWR{ID: 10, Op: rnic.OpWrite, SGL: []rnic.SGE{src.SGE(0, 100_000)}, Remote: dst.Remote(0)})
 		time.Sleep(time.Second)
 		if a.SendCQ.Poll(wcs[:]) != 1 || wcs[0].ID != 10 || wcs[0].Err() != nil {

@@ -19,10 +19,10 @@ func PinRegion(t *testing.T, m *MR) (release func()) {
 
 // SendQueueLocked reports whether somebody holds the lock of a queue pair's send queue.
 func SendQueueLocked(q *QP) bool {
-	if !q.sq.mu.TryLock() {
+	if !q.mu.TryLock() {
 		return true
 	}
-	q.sq.mu.Unlock()
+	q.mu.Unlock()
 	return false
 }
 

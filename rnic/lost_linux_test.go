@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urnic/ddp"
-	"urnic/internal/cutnet"
-	"urnic/internal/memfault"
+	"urnic/internal/door"
+	"urnic/internal/host/memfault"
+	"urnic/internal/test/cutnet"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/rnic"
@@ -133,7 +134,7 @@ func (l *loss) wantOver(t *testing.T, p *rnictest.Pair) {
 // Of a list of requests, the one whose data can't be read fails, as it does if its
 // region is no more.
 func TestRequestFailsWhoseDataAreLost(t *testing.T) {
-	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite, rnic.OpSendInvalidate, rnic.OpWriteImmediate, rnic.OpSendImmediate} {
+	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite, rnic.OpSendInvalidate, rnic.OpWriteImmediate, door.OpSendImmediate} {
 		for _, size := range []int{8, 5000, 40000} { // copied, gathered, in several segments
 			t.Run(fmt.Sprint(op, " ", size), func(t *testing.T) {
 				eachLoss(t, false, func(t *testing.T, p *rnictest.Pair, take func(s *rnictest.Side) loss) {
@@ -392,7 +393,7 @@ func (c *losingConn) Writev(pieces [][]byte, wait bool) (int, error) {
 // Data may be lost while only some of the segments are out.
 func TestRequestFailsWhoseDataAreLostInTheMiddle(t *testing.T) {
 	const size = 500_000
-	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite, rnic.OpWriteImmediate, rnic.OpSendImmediate} {
+	for _, op := range []rnic.Opcode{rnic.OpSend, rnic.OpWrite, rnic.OpWriteImmediate, door.OpSendImmediate} {
 		for writes := int64(1); writes <= 4; writes++ {
 			t.Run(fmt.Sprint(op, " ", writes), func(t *testing.T) {
 				mem := mapping(t, size)

@@ -4,22 +4,22 @@ import (
 	"slices"
 	"sync"
 
-	"urnic/internal/pollfd"
+	"urnic/internal/host/pollfd"
 )
 
-// A mailbox is a queue that a consumer reads without waiting, waits for on a
-// channel, or polls through a file descriptor. When it is full, the oldest entry
-// makes room, and the next one that is taken says how many were lost.
+// A mailbox is a queue that a consumer polls, waits for on a channel, or
+// watches through a file descriptor. When it is full, it drops the oldest
+// entry, and the next one that is taken has the number of lost entries.
 type mailbox[T any] struct {
 	limit int                  // of entries; 0 if what is put in sets one
-	lost  func(v *T, n uint64) // tells a value of the losses before it; put needs it if there is a limit
+	lost  func(v *T, n uint64) // sets in a value the number of losses before it; put needs it if there is a limit
 
 	mu      sync.Mutex
 	queue   []T
 	dropped uint64
-	changed chan struct{} // closed when something is put in; nil while nobody waits
-	fd      *pollfd.FD    // made when somebody asks for it
-	closed  bool          // nothing is put in any more
+	changed chan struct{} // closed when something is put in; nil while nothing waits
+	fd      *pollfd.FD    // made on request
+	closed  bool          // nothing more is put in
 }
 
 func (m *mailbox[T]) put(v T) {
@@ -35,9 +35,9 @@ func (m *mailbox[T]) put(v T) {
 	m.add(v)
 }
 
-// squeeze is put that asks choose, if the mailbox is full, which entry has to go: an
-// index of the entries with v behind them. It returns that one. The mailbox is not
-// closed.
+// squeeze is like put, but if the mailbox is full, it calls choose, which returns
+// the index of the entry to drop; v is the last of the entries. squeeze returns the
+// dropped entry. The mailbox is not closed.
 func (m *mailbox[T]) squeeze(v T, choose func([]T) int) (out T, some bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +55,7 @@ func (m *mailbox[T]) squeeze(v T, choose func([]T) int) (out T, some bool) {
 	return out, true
 }
 
-// add adds an entry and tells those who wait. The caller holds mu.
+// add adds an entry and notifies those that wait. The caller holds mu.
 func (m *mailbox[T]) add(v T) {
 	m.queue = append(m.queue, v)
 	if m.changed != nil {
@@ -86,7 +86,7 @@ func (m *mailbox[T]) take() (v T, ok bool) {
 func (m *mailbox[T]) pop() T {
 	v := m.queue[0]
 	var zero T
-	m.queue[0] = zero // what lies behind the queue keeps nothing alive
+	m.queue[0] = zero // slots behind the queue keep nothing alive
 	m.queue = m.queue[1:]
 	return v
 }
@@ -100,8 +100,8 @@ func (m *mailbox[T]) discard(match func(T) bool) {
 }
 
 // settle makes the descriptor unreadable if nothing is left. Else it signals
-// again, for a program that waits with EPOLLET and takes one entry each time, or
-// has read the descriptor itself. The caller holds mu.
+// again, for a program that waits with EPOLLET and takes one entry each time,
+// or that has read the descriptor itself. The caller holds mu.
 func (m *mailbox[T]) settle() {
 	switch {
 	case m.fd == nil:

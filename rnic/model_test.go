@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -24,7 +24,7 @@ type step struct {
 	verb  string
 	pair  int  // which connection
 	fromB bool // which end of it
-	n     int  // octets, or whatever the verb counts
+	n     int  // bytes, or whatever the verb counts
 	flags rnic.Flags
 }
 
@@ -38,7 +38,7 @@ func (s step) String() string {
 
 const (
 	modelPairs  = 3
-	modelMemory = 2048 // octets of the region that one end offers to the other
+	modelMemory = 2048 // bytes of the region that one end offers to the other
 )
 
 // verbsOfModel are the verbs, as often as they are likely.
@@ -320,7 +320,7 @@ func (r *run) do(s step) {
 	}
 }
 
-// fresh returns n octets that were not there before.
+// fresh returns n bytes that were not there before.
 func (r *run) fresh(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -57,7 +57,7 @@ func (r *refusal) run(t *testing.T, status rnic.Status) {
 }
 
 // allocated returns a region of A that can be fast-registered with up to 64
-// octets.
+// bytes.
 func (l lab) allocated(p *rnic.PD) *rnic.MR {
 	l.Helper()
 	mr, err := p.AllocMR(64)
@@ -214,7 +214,7 @@ func TestFastRegistrationReplacesTheSTag(t *testing.T) {
 	})
 }
 
-// A type 1 window may be bound again while it is bound; a bind of no octets
+// A type 1 window may be bound again while it is bound; a bind of no bytes
 // unbinds it.
 func TestTypeOneWindowIsBoundAnew(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {

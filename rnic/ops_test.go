@@ -7,13 +7,13 @@ import (
 	"slices"
 	"testing"
 
-	"urnic/internal/cutnet"
+	"urnic/internal/test/cutnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
 
 // exerciser runs every operation of the send queue from A to B and checks each
-// octet that moves.
+// byte that moves.
 type exerciser struct {
 	*testing.T
 	*rnictest.Pair
@@ -41,7 +41,7 @@ func (e *exerciser) do(wr rnic.SendWR) rnic.WC {
 	return wc
 }
 
-// recv posts a receive of n octets at B and returns its buffer.
+// recv posts a receive of n bytes at B and returns its buffer.
 func (e *exerciser) recv(n int) []byte {
 	e.Helper()
 	buf := make([]byte, max(n, 1))
@@ -113,7 +113,7 @@ func (e *exerciser) run(size int) {
 // memory exercises what changes who may touch what.
 func (e *exerciser) memory() {
 	word := make([]byte, 64)
-	off := int(-e.B.Register(e, word, 0).Base() & 7) // of the first aligned octet
+	off := int(-e.B.Register(e, word, 0).Base() & 7) // of the first aligned byte
 	mr := e.B.Register(e, word, rnic.LocalWrite|rnic.RemoteAtomic|rnic.RemoteRead)
 	result := make([]byte, 8)
 	resultMR := e.A.Register(e, result, rnic.LocalWrite)

@@ -10,13 +10,13 @@ import (
 	"time"
 	"unsafe"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
 
-// words returns n words of memory as octets, aligned for atomics.
+// words returns n words of memory as bytes, aligned for atomics.
 func words(n int) ([]uint64, []byte) {
 	w := make([]uint64, n)
 	return w, unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), 8*n)
@@ -265,10 +265,10 @@ func TestLocalFenceHoldsBackUntilAllIsComplete(t *testing.T) {
 	}
 }
 
-// simnetBuffer is how many octets the network in memory holds in one direction.
+// simnetBuffer is how many bytes the network in memory holds in one direction.
 const simnetBuffer = simnet.DefaultBuffer
 
-// The Immediate Data of a Write come behind all of its octets.
+// The Immediate Data of a Write come behind all of its bytes.
 func TestImmediateDataFollowTheWrite(t *testing.T) {
 	faults := rnictest.Faults{Seed: 3, ShortReads: true, ShortWrites: true, Jitter: time.Millisecond}
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {

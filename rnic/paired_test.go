@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"testing"
 
+	"urnic/internal/door"
+	"urnic/internal/door/policy"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
 
-func pairs(_ string, a *rnic.QPAttr) { a.PairImmediate = true }
+func pairs(_ string, a *rnic.QPAttr) {
+	door.SetPolicyOfQP(a, policy.Lenient{Departures: policy.PairImmediate})
+}
 
 // Sends with immediate data of all kinds between other messages complete one
 // receive each.
@@ -24,18 +28,18 @@ func TestSendWithImmediateCompletesOneReceive(t *testing.T) {
 		imm := [8]byte{1, 2, 3, 4, 9, 9, 9, 9}
 		sgl := []rnic.SGE{src.SGE(0, 100)}
 		p.A.Send(t,
-			rnic.SendWR{ID: 0, Op: rnic.OpSendImmediate, SGL: sgl, Immediate: imm},
+			rnic.SendWR{ID: 0, Op: door.OpSendImmediate, SGL: sgl, Immediate: imm},
 			rnic.SendWR{ID: 1, Op: rnic.OpSend, SGL: sgl},
-			rnic.SendWR{ID: 2, Op: rnic.OpSendImmediate, Flags: rnic.FlagInline | rnic.FlagSolicited, Inline: data[:7], Immediate: imm},
-			rnic.SendWR{ID: 3, Op: rnic.OpSendImmediate},
+			rnic.SendWR{ID: 2, Op: door.OpSendImmediate, Flags: rnic.FlagInline | rnic.FlagSolicited, Inline: data[:7], Immediate: imm},
+			rnic.SendWR{ID: 3, Op: door.OpSendImmediate},
 			rnic.SendWR{ID: 4, Op: rnic.OpWriteImmediate, Immediate: [8]byte{5}},
 			rnic.SendWR{ID: 5, Op: rnic.OpImmediate, Immediate: [8]byte{6}, Flags: rnic.FlagUnsignaled},
 		)
 		for i, want := range []rnic.WC{
-			{Op: rnic.OpRecv, ByteLen: 100, Paired: true, Immediate: [8]byte{1, 2, 3, 4}},
+			rnic.WithPaired(rnic.WC{Op: rnic.OpRecv, ByteLen: 100, Immediate: [8]byte{1, 2, 3, 4}}),
 			{Op: rnic.OpRecv, ByteLen: 100},
-			{Op: rnic.OpRecv, ByteLen: 7, Paired: true, Solicited: true, Immediate: [8]byte{1, 2, 3, 4}},
-			{Op: rnic.OpRecv, Paired: true},
+			rnic.WithPaired(rnic.WC{Op: rnic.OpRecv, ByteLen: 7, Solicited: true, Immediate: [8]byte{1, 2, 3, 4}}),
+			rnic.WithPaired(rnic.WC{Op: rnic.OpRecv}),
 			{Op: rnic.OpRecvImmediate, ByteLen: 8, Immediate: [8]byte{5}},
 			{Op: rnic.OpRecvImmediate, ByteLen: 8, Immediate: [8]byte{6}},
 		} {
@@ -48,7 +52,7 @@ func TestSendWithImmediateCompletesOneReceive(t *testing.T) {
 			}
 		}
 		for i := range uint64(5) {
-			if wc := rnictest.Want(t, p.A.SendCQ, i); i == 0 && (wc.Op != rnic.OpSendImmediate || wc.ByteLen != 100) {
+			if wc := rnictest.Want(t, p.A.SendCQ, i); i == 0 && (wc.Op != door.OpSendImmediate || wc.ByteLen != 100) {
 				t.Errorf("%+v", wc)
 			}
 		}
@@ -59,11 +63,11 @@ func TestSendWithImmediateCompletesOneReceive(t *testing.T) {
 func TestSendWithImmediateToAPeerThatDoesNotPair(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		p.B.Recv(t, receives(1, 2)...)
-		p.A.Send(t, rnic.SendWR{ID: 1, Op: rnic.OpSendImmediate, Immediate: [8]byte{7}})
-		if wc := rnictest.Want(t, p.B.RecvCQ, 1); wc.Op != rnic.OpRecvImmediate || string(wc.Immediate[:]) != "\x07\x00\x00\x00"+rnic.PairMark {
+		p.A.Send(t, rnic.SendWR{ID: 1, Op: door.OpSendImmediate, Immediate: [8]byte{7}})
+		if wc := rnictest.Want(t, p.B.RecvCQ, 1); wc.Op != rnic.OpRecvImmediate || string(wc.Immediate[:]) != "\x07\x00\x00\x00"+policy.PairMark {
 			t.Errorf("%+v", wc)
 		}
-		if wc := rnictest.Want(t, p.B.RecvCQ, 2); wc.Op != rnic.OpRecv || wc.Paired {
+		if wc := rnictest.Want(t, p.B.RecvCQ, 2); wc.Op != rnic.OpRecv || door.Paired(&wc) {
 			t.Errorf("%+v", wc)
 		}
 	})
@@ -78,18 +82,18 @@ func TestSendWithImmediateOverAnSRQ(t *testing.T) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		b := newQP(w, host.Device, host.PD, rnic.QPAttr{SRQ: srq, PairImmediate: true})
+		b := newQP(w, host.Device, host.PD, departing(rnic.QPAttr{SRQ: srq}, policy.PairImmediate))
 		if err := srq.PostRecv(receives(1, 3)...); err != nil {
 			w.Fatal(err)
 		}
 		w.connect(a, b)
 		mark := [8]byte{8}
-		copy(mark[4:], rnic.PairMark)
-		a.Send(w, rnic.SendWR{Op: rnic.OpSendImmediate, Immediate: [8]byte{7}}, rnic.SendWR{Op: rnic.OpSend}, rnic.SendWR{Op: rnic.OpImmediate, Immediate: mark})
-		if wc := rnictest.Want(w, b.RecvCQ, 1); !wc.Paired || wc.Immediate[0] != 7 {
+		copy(mark[4:], policy.PairMark)
+		a.Send(w, rnic.SendWR{Op: door.OpSendImmediate, Immediate: [8]byte{7}}, rnic.SendWR{Op: rnic.OpSend}, rnic.SendWR{Op: rnic.OpImmediate, Immediate: mark})
+		if wc := rnictest.Want(w, b.RecvCQ, 1); !door.Paired(&wc) || wc.Immediate[0] != 7 {
 			w.Errorf("%+v", wc)
 		}
-		if wc := rnictest.Want(w, b.RecvCQ, 2); wc.Paired {
+		if wc := rnictest.Want(w, b.RecvCQ, 2); door.Paired(&wc) {
 			w.Errorf("%+v", wc)
 		}
 		for srq.Len() > 0 { // the last one is begun
@@ -103,9 +107,11 @@ func TestSendWithImmediateOverAnSRQ(t *testing.T) {
 // Immediate data of a stream that has ended don't belong to the next one's Send.
 func TestPairedImmediateEndsWithItsStream(t *testing.T) {
 	inWorld(t, func(w *world) {
-		a, b := w.side(), w.side(func(_ *rnic.Config, a *rnic.QPAttr) { a.PairImmediate = true })
+		a, b := w.side(), w.side(func(_ *rnic.Config, a *rnic.QPAttr) {
+			door.SetPolicyOfQP(a, policy.Lenient{Departures: policy.PairImmediate})
+		})
 		mark := [8]byte{8}
-		copy(mark[4:], rnic.PairMark)
+		copy(mark[4:], policy.PairMark)
 		w.connect(a, b)
 		b.Recv(w, receives(1, 1)...)
 		a.Send(w, rnic.SendWR{Op: rnic.OpImmediate, Immediate: mark})
@@ -121,7 +127,7 @@ func TestPairedImmediateEndsWithItsStream(t *testing.T) {
 		w.connect(a, b)
 		b.Recv(w, receives(2, 1)...)
 		a.Send(w, rnic.SendWR{Op: rnic.OpSend})
-		if wc := rnictest.Want(w, b.RecvCQ, 2); wc.Paired {
+		if wc := rnictest.Want(w, b.RecvCQ, 2); door.Paired(&wc) {
 			w.Errorf("%+v", wc)
 		}
 	})
@@ -131,11 +137,11 @@ func TestSendWithImmediateIsFencedAsOne(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		p.B.Recv(t, receives(0, 40)...)
 		for i := range 20 {
-			p.A.Send(t, rnic.SendWR{ID: uint64(i), Op: rnic.OpSendImmediate, Flags: rnic.FlagLocalFence, Immediate: [8]byte{byte(i)}})
+			p.A.Send(t, rnic.SendWR{ID: uint64(i), Op: door.OpSendImmediate, Flags: rnic.FlagLocalFence, Immediate: [8]byte{byte(i)}})
 		}
 		for i := range uint64(20) {
 			rnictest.Want(t, p.A.SendCQ, i)
-			if wc := rnictest.Want(t, p.B.RecvCQ, i); !wc.Paired || wc.Immediate[0] != byte(i) {
+			if wc := rnictest.Want(t, p.B.RecvCQ, i); !door.Paired(&wc) || wc.Immediate[0] != byte(i) {
 				t.Errorf("%+v", wc)
 			}
 		}

@@ -1,14 +1,13 @@
 package rnic
 
 import (
-	"errors"
 	"fmt"
 
 	"urnic/pd"
 )
 
-// A PD is a protection domain: queue pairs, memory and shared receive queues of
-// one domain may work together.
+// A PD is a protection domain: queue pairs, memory and shared receive queues
+// work together only within one domain.
 type PD struct {
 	dev    *Device
 	domain *pd.Domain
@@ -30,7 +29,7 @@ func (d *Device) AllocPD() (*PD, error) {
 		return nil, d.fail(op, err)
 	}
 	p := &PD{dev: d, domain: domain}
-	put(d, d.pds, closer(p))
+	d.put(d.pds, p)
 	return p, nil
 }
 
@@ -57,20 +56,8 @@ func (p *PD) fail(op string, err error) error {
 	return &OpError{Op: op, Object: fmt.Sprintf("PD %d", p.Num()), Err: ofDomain(err)}
 }
 
-// ofDomain makes the error of a domain that is closed, or in use, one of this
-// package.
-func ofDomain(err error) error {
-	if e := (*pd.ClosedError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("%w: %w", ErrClosed, err)
-	}
-	if e := (*pd.BusyError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("%w: %w", ErrBusy, err)
-	}
-	return err
-}
-
-// Close gives the domain up. It returns an *OpError that wraps ErrBusy and a
-// *pd.BusyError while something belongs to it.
+// Close releases the domain. It returns an *OpError that wraps ErrBusy and a
+// *pd.BusyError while the domain has objects.
 func (p *PD) Close() error {
 	if !p.made() {
 		return notMade("close", "PD")
@@ -78,6 +65,6 @@ func (p *PD) Close() error {
 	if err := p.domain.Close(); err != nil {
 		return p.fail("close", err)
 	}
-	remove(p.dev, p.dev.pds, closer(p))
+	p.dev.remove(p.dev.pds, p)
 	return nil
 }

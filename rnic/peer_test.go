@@ -22,7 +22,7 @@ import (
 )
 
 // A peer is the other end of a connection of a device under test, played by
-// hand: octets, frames and segments, right or wrong.
+// hand: bytes, frames and segments, right or wrong.
 type peer struct {
 	testing.TB
 	conn     net.Conn
@@ -149,7 +149,7 @@ func (h *peer) readFrame() mpa.Frame {
 	}
 }
 
-// write sends octets.
+// write sends bytes.
 func (h *peer) write(b []byte) {
 	h.Helper()
 	if _, err := h.conn.Write(b); err != nil {
@@ -157,7 +157,7 @@ func (h *peer) write(b []byte) {
 	}
 }
 
-// more waits for octets, far beyond any time limit of the side.
+// more waits for bytes, far beyond any time limit of the side.
 func (h *peer) more() error {
 	_ = h.conn.SetReadDeadline(time.Now().Add(24 * time.Hour))
 	var buf [4096]byte
@@ -340,6 +340,9 @@ func isTimeout(err error) bool {
 }
 
 func (h *peer) close() {
+	if b, ok := h.conn.(*bridge); ok && b.CloseWrite() == nil {
+		h.settle() // RDP's close ends both halves: the other side is to end its own before
+	}
 	_ = h.conn.Close()
 	h.settle()
 }

@@ -9,15 +9,15 @@ import (
 	"sync"
 	"testing"
 
-	"urnic/internal/cutnet"
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/cutnet"
+	"urnic/internal/test/leakcheck"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
 
 // Each direction is full of Reads, Writes and Sends of all lengths at the same
-// time; each octet that was read must be the one that is there.
+// time; each byte that was read must be the one that is there.
 func TestReadsInBothDirectionsBringTheRightOctets(t *testing.T) {
 	networks := map[string]func(t *testing.T, seed uint64) *rnictest.Pair{
 		"TCP":           func(t *testing.T, _ uint64) *rnictest.Pair { return overTCP(t, "127.0.0.1:0") },
@@ -178,7 +178,7 @@ func TestSharedReceiveQueueOverTCPInPieces(t *testing.T) {
 	}
 }
 
-// A damaged FPDU changes nothing, however its octets come in; what came before
+// A damaged FPDU changes nothing, however its bytes come in; what came before
 // it is there, what comes after it is not.
 func TestDamageIsFoundBeforePlacementOverTCPInPieces(t *testing.T) {
 	leakcheck.Check(t)

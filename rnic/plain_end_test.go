@@ -3,7 +3,7 @@ package rnic_test
 import (
 	"testing"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )

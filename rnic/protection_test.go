@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"unsafe"
 
+	"urnic/internal/door"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -28,7 +29,7 @@ func trespasses(write, others rdmap.TermCode) []trespass {
 }
 
 // A target is memory of B that A must not touch with those operations: at TO,
-// for length octets (atomics take 8).
+// for length bytes (atomics take 8).
 type target struct {
 	name   string
 	make   func(l lab, p *rnictest.Pair, mem []byte) (stag.STag, uint64) // STag, and TO of the attack
@@ -38,8 +39,8 @@ type target struct {
 }
 
 // try lets A use memory of B that it may not, and checks all that follows: the
-// Terminate, the events, the states, that the error says where and why, and that
-// no octet has changed on either side.
+// Terminate, the events, the states, that the error says where and why, and
+// that no byte has changed on either side.
 func (v *target) try(t *testing.T, p *rnictest.Pair, with trespass) {
 	words := make([]uint64, 16) // aligned for atomics
 	mem := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 128)
@@ -172,7 +173,7 @@ func TestPeerCannotExceedWhatAnSTagAllows(t *testing.T) {
 		}
 	})
 	t.Run("outside the region", func(t *testing.T) {
-		// The region lies in the middle of 128 octets: 64 from octet 32 on.
+		// The region lies in the middle of 128 bytes: 64 from byte 32 on.
 		const base = 1 << 20
 		for _, at := range []struct {
 			name   string
@@ -222,7 +223,7 @@ func TestPeerCannotExceedWhatAnSTagAllows(t *testing.T) {
 				continue
 			}
 			v = target{name: "of the queue pair ", length: 8, tries: of.tries, make: func(l lab, p *rnictest.Pair, mem []byte) (stag.STag, uint64) {
-				p.B.QP.RefuseRemote(of.right)
+				door.RefuseRemote(p.B.QP, of.right)
 				mr := l.region(p.B.PD, mem, everyRight)
 				return mr.STag(), mr.Base()
 			}}
@@ -295,7 +296,7 @@ func testSTagOfAnEarlierStream(t *testing.T) {
 
 // A window opens a part of its region, for what it says, and to whom it belongs.
 func testWindowIsTheLimit(t *testing.T) {
-	// bind opens octets 32 to 95 of mem at base+32, through a queue pair of B.
+	// bind opens bytes 32 to 95 of mem at base+32, through a queue pair of B.
 	const base = 1 << 20
 	bind := func(l lab, p *rnictest.Pair, mem []byte, typ rnic.WindowType, by *rnic.QP, access rnic.Access) *rnic.MW {
 		l.Helper()

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 )
 
@@ -37,7 +38,7 @@ func TestClosedQueuePairKeepsNoQueues(t *testing.T) {
 				if err := post(q); err != nil {
 					t.Fatal(err)
 				}
-				q.Forget() // or the completions would take room
+				door.Forget(q) // or the completions would take room
 				q.Abort()
 			}
 			used := heap() - empty

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"urnic/internal/door"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -159,7 +160,7 @@ func TestStoppedQueueFinishesASplitRead(t *testing.T) {
 		r.readInto(1, 0, r.sinks(1, 2)...)
 		r.readInto(2, 0, r.sinks(2, 2)...)
 		first := r.asks(1, 0)
-		if err := r.s.QP.StopSending(); err != nil {
+		if err := door.StopSending(r.s.QP); err != nil {
 			t.Fatal(err)
 		}
 		r.answer(first)
@@ -203,7 +204,7 @@ func TestSplitReadIsBlamedOnce(t *testing.T) {
 			})
 		}
 	}
-	splitReader(t, 1, func(r *reader) { // a sink that goes while the Read is under way
+	splitReader(t, 1, func(r *reader) { // a sink that goes while the Read is outstanding
 		gone := r.s.Register(r, make([]byte, 10), rnic.LocalWrite)
 		sinks := append(r.sinks(1, 1), gone.SGE(0, 10))
 		r.readInto(1, 0, sinks...)
@@ -323,7 +324,7 @@ func TestSplitReadsAreTakenWhereAskedFor(t *testing.T) {
 	if err := q.PostSend(read, read); !errors.As(err, &wr) || wr.Index != 1 || !errors.Is(err, rnic.ErrQueueFull) {
 		t.Errorf("beyond the queue's depth: %v", err)
 	}
-	if n := q.Outstanding(); n != 2 {
+	if n := door.Outstanding(q); n != 2 {
 		t.Errorf("%d requests are outstanding; want 2", n)
 	}
 	q = l.qp(p, rnic.QPAttr{SendCQ: cq, RecvCQ: cq, MaxSGE: 7, SplitReads: true})

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
-	"urnic/internal/tshark"
+	"urnic/internal/program/dissect"
+	"urnic/internal/test/tshark"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -55,7 +55,7 @@ var endings = []struct {
 		synctest.Wait()
 		h.closeWrite()
 		synctest.Wait()
-	}, []string{"client Send", "client RDMA Write", "server Terminate", "server FIN", "client RDMA Write", "client FIN"}},
+	}, []string{"client Send", "server Terminate", "server FIN", "client RDMA Write", "client RDMA Write", "client FIN"}}, // both are discarded, hence recorded, after the error is told
 	{"the peer's Terminate", func(_ *world, _ *rnictest.Side, h *peer) {
 		h.send(terminateSeg(rdmap.Terminate{Code: rdmap.CodeInvalidSTag}))
 		h.closeWrite()
@@ -137,7 +137,7 @@ func TestBothRecordingsShowWhoClosedFirst(t *testing.T) {
 	}
 }
 
-// A device that has dialled records a reset too.
+// A device that has dialed records a reset too.
 func TestRecordingOfAnInitiatorShowsAReset(t *testing.T) {
 	for who, want := range map[string][]string{"A": {"client RST"}, "B": {"server RST"}} {
 		files, _ := recorded(t, rnictest.Options{}, func(t *testing.T, p *rnictest.Pair) {

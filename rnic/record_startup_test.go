@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
-	"urnic/internal/simnet"
+	"urnic/internal/program/dissect"
+	"urnic/internal/test/simnet"
 	"urnic/mpa"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"

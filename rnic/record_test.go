@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
-	"urnic/internal/tshark"
+	"urnic/internal/program/dissect"
+	"urnic/internal/test/tshark"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/rnic"
@@ -152,7 +152,7 @@ func judgeByDissector(t *testing.T, file []byte, counts rdmap.Stats) {
 
 var errDisk = errors.New("no space left")
 
-// A brokenWriter fails after so many octets.
+// A brokenWriter fails after so many bytes.
 type brokenWriter struct{ after int }
 
 func (w *brokenWriter) Write(p []byte) (int, error) {

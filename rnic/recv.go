@@ -1,32 +1,33 @@
 package rnic
 
 import (
-	"fmt"
+	"sync"
+	"sync/atomic"
 
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 	"urnic/rdmap"
+	"urnic/rnic/internal/life"
 	"urnic/stag"
 )
 
 // A recvWQE is a receive in a queue. It is an untagged buffer of DDP.
 type recvWQE struct {
+	life.Receive
 	id    uint64
 	sgl   []SGE
 	size  uint64
 	table *stag.Table
 	scope stag.Scope
-	lease *stag.Lease // of the receiver that places into it
+	lease *stag.Lease // set by the receiver that places into it
 
 	immediate immediateBuffer // Immediate Data goes here, not into the SGL
-	fault     error           // why it could not take a message
-	status    Status          // what it completes with then
 }
 
 // Len implements ddp.Buffer.
 func (w *recvWQE) Len() uint64 { return w.size }
 
-// Place implements ddp.Buffer. An error means that the consumer has given the
-// memory up since, if the receive was checked when it was posted.
+// Place implements ddp.Buffer. If the receive was checked when it was posted,
+// an error means that the consumer has closed the memory since.
 func (w *recvWQE) Place(off uint32, p []byte) error {
 	at := uint64(off)
 	for _, e := range w.sgl {
@@ -40,11 +41,11 @@ func (w *recvWQE) Place(off uint32, p []byte) error {
 		n := min(uint64(len(p)), uint64(e.Length)-at)
 		mem, err := w.lease.Open(w.table, e.LKey, w.scope, stag.LocalWrite, e.Addr+at, n)
 		if err != nil {
-			w.fault, w.status = err, StatusLocalProtection
+			w.Refuse(life.LocalProtection, err)
 			return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: err}
 		}
 		if err := memfault.Copy(mem, p[:n]); err != nil {
-			w.fault, w.status = err, StatusLocalProtection
+			w.Refuse(life.LocalProtection, err)
 			return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: err}
 		}
 		p, at = p[n:], 0
@@ -64,23 +65,21 @@ func (b *immediateBuffer) Place(off uint32, p []byte) error {
 	return nil
 }
 
-// A recvRing is a queue of receives, with those to use again.
+// A recvRing is a queue of receives, with free ones for reuse.
 type recvRing struct {
-	fifo[*recvWQE]
+	life.RecvQueue
 	spare []*recvWQE
 }
 
-func (r *recvRing) init(limit int) { r.limit = limit }
-
-// postFor adds a receive for the streams of a scope. If it is late, its memory is
-// judged only when a message comes.
-func (r *recvRing) postFor(wr *RecvWR, lease *stag.Lease, table *stag.Table, scope stag.Scope, maxSGE int, late bool) error {
-	if r.full() {
+// postFor adds a receive for the streams of a scope. Its memory may be checked only when a
+// message comes.
+func (r *recvRing) postFor(wr *RecvWR, lease *stag.Lease, table *stag.Table, scope stag.Scope, maxSGE int) error {
+	if r.Full() {
 		return ErrQueueFull
 	}
 	var size uint64
 	var err error
-	if late {
+	if r.ChecksAtTurn() {
 		size, err = measureSGL(wr.SGL, maxSGE)
 	} else {
 		size, err = checkSGL(lease, wr.SGL, maxSGE, table, scope, stag.LocalWrite, true)
@@ -93,54 +92,40 @@ func (r *recvRing) postFor(wr *RecvWR, lease *stag.Lease, table *stag.Table, sco
 		w, r.spare = r.spare[n-1], r.spare[:n-1]
 	} else {
 		w = new(recvWQE)
+		w.Owner = w
 	}
-	w.id, w.sgl, w.size, w.table, w.scope, w.fault = wr.ID, append(w.sgl[:0], wr.SGL...), size, table, scope, nil
-	r.push(w)
+	w.id, w.sgl, w.size, w.table, w.scope = wr.ID, append(w.sgl[:0], wr.SGL...), size, table, scope
+	w.Refuse(life.Success, nil)
+	r.Push(&w.Receive)
 	return nil
 }
 
-// take removes the oldest receive; recycle gives it back for use again.
-func (r *recvRing) take() *recvWQE { return r.pop() }
+// at returns the receive at index ahead; 0 is the oldest one.
+func (r *recvRing) at(ahead int) *recvWQE { return (*r.At(ahead)).Owner.(*recvWQE) }
+
+// take removes the oldest receive; recycle returns it for reuse.
+func (r *recvRing) take() *recvWQE { return r.Pop().Owner.(*recvWQE) }
 
 func (r *recvRing) recycle(w *recvWQE) {
-	if len(r.spare) < r.limit {
+	if len(r.spare) < r.Limit() {
 		r.spare = append(r.spare, w)
 	}
 }
 
-// checkSGL checks an SGL and returns its length in octets. strict takes only
-// memory that is open now; else a region may be made valid by a request that is
-// still in the queue.
-func checkSGL(lease *stag.Lease, sgl []SGE, limit int, table *stag.Table, scope stag.Scope, need stag.Access, strict bool) (uint64, error) {
-	total, err := measureSGL(sgl, limit)
-	if err != nil {
-		return 0, err
-	}
-	for i, e := range sgl {
-		if e.Length == 0 {
-			continue // "no STag check at all" for nothing
-		}
-		if err := lease.Check(table, e.LKey, scope, need, e.Addr, uint64(e.Length)); err != nil {
-			if !strict && !table.Valid(e.LKey) && table.Exists(e.LKey) {
-				continue
-			}
-			return 0, fmt.Errorf("SGE %d: %w", i, err)
-		}
-	}
-	return total, nil
-}
+// A recvQueue is where the receives of a queue pair come from: a queue of its
+// own, or a shared one.
+type recvQueue struct {
+	mu    sync.Mutex
+	ring  recvRing     // the queue pair's own
+	held  atomic.Int32 // receives of it that have completed and hold their slots
+	lease stag.Lease   // of the SGLs that are checked
 
-// measureSGL returns the length of an SGL in octets, without a look at memory.
-func measureSGL(sgl []SGE, limit int) (uint64, error) {
-	if len(sgl) > limit {
-		return 0, fmt.Errorf("SGL of %d entries: the queue takes %d", len(sgl), limit)
-	}
-	total := uint64(0)
-	for i := range sgl {
-		total += uint64(sgl[i].Length)
-	}
-	if total > MaxMessage {
-		return 0, fmt.Errorf("SGL of %d octets: a message has at most %d", total, uint64(MaxMessage))
-	}
-	return total, nil
+	// taken are the receives of the SRQ for messages that have begun to arrive: the
+	// first for the one in turn, the others for messages that a lower layer has
+	// delivered early. Only the receiver uses it.
+	taken []*recvWQE
+	// asked is the receive that DDP has requested last. Only the receiver uses it.
+	asked *recvWQE
+
+	pairing life.Pairing // only the receiver uses it
 }

@@ -1,40 +1,17 @@
 package rnic
 
 import (
-	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"slices"
 
 	"urnic/ddp"
 	"urnic/rdmap"
-	"urnic/stag"
 )
-
-var errOutOfTurn = errors.New("a message came before its turn")
-
-// A recvQueue is where the receives of a queue pair come from: a queue of its
-// own, or a shared one.
-type recvQueue struct {
-	mu    sync.Mutex
-	ring  recvRing     // the queue pair's own
-	held  atomic.Int32 // its completions in the queue, of QPAttr.HoldReceives
-	lease stag.Lease   // of the SGLs that are checked
-
-	// taken is the receive of the SRQ that belongs to the message in turn, or
-	// nil. Only the receiver uses it.
-	taken *recvWQE
-
-	// paired is the immediate data of the Send that comes next, if hasPaired. Only
-	// the receiver uses them.
-	paired    rdmap.Immediate
-	hasPaired bool
-}
 
 // PostRecv posts receives. It returns an *OpError that wraps a *WRError for the
 // first one that it refuses; those before it are posted.
 //
-// What a consumer does with the memory before PostRecv happens before the RNIC
+// What a program does with the memory before PostRecv happens before the RNIC
 // places anything there.
 func (q *QP) PostRecv(wrs ...RecvWR) error {
 	const op = "post receive"
@@ -44,55 +21,49 @@ func (q *QP) PostRecv(wrs ...RecvWR) error {
 	if q.srq != nil {
 		return q.fail(op, ErrUsesSRQ)
 	}
-	// Under mu no stream ends and flushes meanwhile, and leaves these behind.
+	// Under mu, no stream can end and flush meanwhile, and miss these.
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.mayPost(); err != nil {
 		return q.fail(op, err)
 	}
-	defer q.flushLate()
-	defer func() {
-		if q.link != nil {
-			q.link.feed()
-		}
-	}()
+	err := q.enqueueRecv(wrs)
+	if q.link != nil {
+		q.link.posted.raise()
+	}
+	if _, late := q.life.Admits(); late && !q.life.Live() { // nothing else will do so
+		q.flushRecv()
+	}
+	if err != nil {
+		return q.fail(op, err)
+	}
+	return nil
+}
+
+// enqueueRecv adds receives to the queue, those before the first that is refused. The
+// caller holds the queue pair's mu.
+func (q *QP) enqueueRecv(wrs []RecvWR) error {
 	q.rq.mu.Lock()
 	defer q.rq.mu.Unlock()
 	defer q.rq.lease.End()
+	ring := &q.rq.ring
 	for i := range wrs {
-		if q.rq.ring.n+int(q.rq.held.Load()) >= q.rq.ring.limit {
-			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: ErrQueueFull})
+		err := ErrQueueFull
+		if ring.Room(int(q.rq.held.Load())) > 0 {
+			err = ring.postFor(&wrs[i], &q.rq.lease, &q.pd.dev.memory, q.scope(), q.attr.MaxSGE)
 		}
-		if err := q.rq.ring.postFor(&wrs[i], &q.rq.lease, &q.pd.dev.memory, q.scope(), q.attr.MaxSGE, q.judgesLate()); err != nil {
-			return q.fail(op, &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
+		if err != nil {
+			return &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err}
 		}
 	}
 	return nil
 }
 
-// mayPost checks under mu whether requests are taken.
-func (q *QP) mayPost() error {
-	switch {
-	case q.closed:
-		return ErrClosed
-	case q.state == Idle, q.state == RTS && !q.link.draining, q.judgesLate():
-		return nil
-	case q.state == RTS:
-		return &StateError{State: q.state, Err: errDraining}
-	}
-	return &StateError{State: q.state, Err: q.err}
-}
-
-func (q *QP) judgesLate() bool { return q.pd.dev.cfg.JudgeLate }
-
-// isLate reports under mu whether what is posted now is only to be flushed.
-func (q *QP) isLate() bool { return q.state != Idle && (q.state != RTS || q.link.draining) }
-
-// flushLate flushes under mu what was posted when there was nobody any more to do
-// so.
-func (q *QP) flushLate() {
-	if q.state == Error && (q.link == nil || q.link.isDone()) {
-		q.flush()
+// blame sets a status other than flushed for the receive that DDP has requested, if a
+// message was longer. Only the receiver calls it.
+func (r *recvQueue) blame(e *rdmap.Error) {
+	if r.asked != nil { // the message of an SRQ's stream may be out of turn, and have none
+		r.asked.Blame(e)
 	}
 }
 
@@ -103,15 +74,16 @@ func (q *QP) receiveBuffer(l *link, ahead uint32, immediate bool) ddp.Buffer {
 	switch {
 	case q.srq == nil:
 		q.rq.mu.Lock()
-		if ahead < uint32(q.rq.ring.n) {
-			w = *q.rq.ring.at(int(ahead))
+		if ahead < uint32(q.rq.ring.Len()) {
+			w = q.rq.ring.at(int(ahead))
 		}
 		q.rq.mu.Unlock()
 	case ahead > 0:
-		return q.lookAhead(int(ahead), immediate)
+		return q.lookAhead(l, int(ahead), immediate)
 	default:
 		w = q.takeShared()
 	}
+	q.rq.asked = w
 	switch {
 	case w == nil:
 		return nil
@@ -122,12 +94,17 @@ func (q *QP) receiveBuffer(l *link, ahead uint32, immediate bool) ddp.Buffer {
 	return w
 }
 
-// takeShared returns the receive for the message in turn, which it takes off the
-// SRQ when the message begins.
+// takeShared returns the receive for the message in turn. It removes the
+// receive from the SRQ when the message begins.
 func (q *QP) takeShared() *recvWQE {
-	if q.rq.taken != nil {
-		return q.rq.taken
+	if len(q.rq.taken) > 0 {
+		return q.rq.taken[0]
 	}
+	return q.takeNext()
+}
+
+// takeNext removes a receive from the SRQ for the first message that has none.
+func (q *QP) takeNext() *recvWQE {
 	if q.shareLeft() < 1 {
 		q.pd.dev.report(Event{
 			Type: EventSRQShare, QP: q, SRQ: q.srq,
@@ -135,10 +112,13 @@ func (q *QP) takeShared() *recvWQE {
 		})
 		return nil
 	}
-	if q.rq.taken = q.srq.take(); q.rq.taken != nil {
+	w, due := q.srq.take()
+	q.srq.tell(due)
+	if w != nil {
 		q.srqHeld.Add(1)
+		q.rq.taken = append(q.rq.taken, w)
 	}
-	return q.rq.taken
+	return w
 }
 
 // shareLeft returns how many receives of the SRQ the stream may still take.
@@ -149,51 +129,90 @@ func (q *QP) shareLeft() int {
 	return q.srq.attr.PerQP - int(q.srqHeld.Load())
 }
 
-// lookAhead returns what DDP needs to say what is wrong with a message that is
-// not in turn. MPA keeps the order, so that it has no right to a receive: those
-// of an SRQ are for all streams, and one peer must not empty it by naming a
-// number (RFC 5040 §8.1.2 rule 8).
-func (q *QP) lookAhead(ahead int, immediate bool) ddp.Buffer {
-	if q.rq.taken != nil {
-		ahead-- // the message in turn has its receive
+// lookAhead returns the buffer of a message that is not in turn. The receives of an SRQ are
+// for all streams, and one peer must not empty it by sending a high message number (RFC 5040
+// §8.1.2 rule 8). So they stay there until something is placed, which DDP does only for
+// messages that can be outstanding.
+func (q *QP) lookAhead(l *link, ahead int, immediate bool) ddp.Buffer {
+	b := earlyBuffer{link: l, ahead: ahead, immediate: immediate}
+	if q.rq.asked = nil; ahead < len(q.rq.taken) {
+		q.rq.asked = q.rq.taken[ahead]
+		b.size = q.rq.asked.size
+	} else {
+		ok := false
+		more := ahead - len(q.rq.taken)
+		if b.size, ok = q.srq.sizeOf(more); !ok || more >= q.shareLeft() {
+			return nil
+		}
 	}
-	size, ok := q.srq.sizeOf(ahead)
-	switch {
-	case !ok || ahead >= q.shareLeft():
-		return nil
-	case immediate:
-		size = rdmap.ImmediateLen
+	if immediate {
+		b.size = rdmap.ImmediateLen
 	}
-	return outOfTurn(size)
+	return &b
 }
 
-// outOfTurn is the size of a receive that stays in the SRQ.
-type outOfTurn uint64
+// An earlyBuffer is the buffer of a message of an SRQ that is not in turn.
+type earlyBuffer struct {
+	link      *link
+	ahead     int
+	immediate bool
+	size      uint64 // of the receive that the message would get now
+}
 
 // Len implements ddp.Buffer.
-func (o outOfTurn) Len() uint64 { return uint64(o) }
+func (b *earlyBuffer) Len() uint64 { return b.size }
 
-// Place implements ddp.Buffer: nothing is placed out of turn.
-func (outOfTurn) Place(uint32, []byte) error { return errOutOfTurn }
+// Place implements ddp.Buffer. It removes the receives of all messages up to this one from
+// the SRQ. Another stream may have been quicker, so that there is none, or only a smaller
+// one.
+func (b *earlyBuffer) Place(off uint32, p []byte) error {
+	q := b.link.qp
+	for len(q.rq.taken) <= b.ahead {
+		if q.takeNext() == nil {
+			return noReceive()
+		}
+	}
+	w := q.rq.taken[b.ahead]
+	q.rq.asked = w
+	switch {
+	case b.immediate:
+		return w.immediate.Place(off, p)
+	case uint64(off)+uint64(len(p)) > w.size:
+		return &ddp.Error{
+			Code: ddp.CodeMessageTooLong, Clause: "RFC 5041 §7.1",
+			Reason: fmt.Sprintf("%d octets at MO %d exceed a buffer of %d octets", len(p), off, w.size),
+		}
+	}
+	w.lease = b.link.rdmap.Lease()
+	return w.Place(off, p)
+}
+
+// noReceive says that a message that arrived early got no receive.
+func noReceive() error {
+	return &ddp.Error{
+		Code: ddp.CodeMSNNoBuffer, Clause: "RFC 5041 §7.1",
+		Reason: "other streams have taken the receives of the SRQ",
+	}
+}
 
 // deliver completes the oldest receive with a message.
 func (q *QP) deliver(d rdmap.Delivery) error {
-	if q.attr.PairImmediate && q.pair(d) {
+	if q.rq.pairing.Allowed() && q.pair(d) {
 		return nil
 	}
 	wc := WC{
 		Op: recvOp(d.Op), QPN: q.num, ByteLen: d.Length,
 		Solicited: d.Op.Solicited(), Invalidated: d.Invalidated,
 	}
-	if q.rq.hasPaired {
-		q.rq.hasPaired = false
-		if wc.Op == OpRecv {
-			wc.Immediate, wc.Paired = q.rq.paired, true
-		}
+	if data, some := q.rq.pairing.Take(); some && wc.Op == OpRecv {
+		wc.Immediate, wc.paired = data, true
 	}
 	if q.srq != nil {
-		w := q.rq.taken
-		q.rq.taken = nil
+		w := q.takeShared() // an empty message that came early has none yet
+		if w == nil {
+			return noReceive()
+		}
+		q.rq.taken = slices.Delete(q.rq.taken, 0, 1)
 		w.describe(&wc)
 		q.srq.putBack(w)
 	} else {
@@ -206,27 +225,24 @@ func (q *QP) deliver(d rdmap.Delivery) error {
 	return q.pushRecv(wc)
 }
 
-// pair takes Immediate Data that belongs to the next Send. The receive into which
-// it was placed stays for that.
+// pair takes Immediate Data that belongs to the next Send. The receive into
+// which it was placed stays for that Send.
 func (q *QP) pair(d rdmap.Delivery) bool {
 	if recvOp(d.Op) != OpRecvImmediate {
 		return false
 	}
-	w := q.rq.taken
+	var w *recvWQE
 	if q.srq == nil {
 		q.rq.mu.Lock()
-		w = *q.rq.ring.at(0)
+		w = q.rq.ring.at(0)
 		q.rq.mu.Unlock()
+	} else if w = q.takeShared(); w == nil {
+		return false // deliver finds it too
 	}
-	if at := rdmap.ImmediateLen - len(PairMark); string(w.immediate[at:]) == PairMark {
-		q.rq.paired, q.rq.hasPaired = rdmap.Immediate(w.immediate), true
-		clear(q.rq.paired[at:])
-		return true
-	}
-	return false
+	return q.rq.pairing.Hold((*rdmap.Immediate)(&w.immediate))
 }
 
-// describe completes a completion with what the receive knows.
+// describe fills a completion in with what the receive has.
 func (w *recvWQE) describe(wc *WC) {
 	wc.ID = w.id
 	if wc.Op == OpRecvImmediate {
@@ -235,56 +251,57 @@ func (w *recvWQE) describe(wc *WC) {
 }
 
 // takeOwn removes the oldest receive of the queue pair's own queue, whose mu the
-// caller holds. Its place may be held until its completion is polled.
+// caller holds. Its slot may be held until its completion is polled.
 func (q *QP) takeOwn() *recvWQE {
-	if q.attr.HoldReceives {
+	if q.rq.ring.HoldsSlots() {
 		q.rq.held.Add(1)
 	}
 	return q.rq.ring.take()
 }
 
-// pushRecv pushes the completion of a receive.
+// pushRecv adds the completion of a receive to the completion queue.
 func (q *QP) pushRecv(wc WC) error {
 	e := cqe{wc: wc}
 	switch {
 	case q.srq != nil:
 		e.held = &q.srqHeld
-	case q.attr.HoldReceives:
+	case q.rq.ring.HoldsSlots():
 		e.held = &q.rq.held
 	}
 	if !q.recvCQ.push(e, wc.Solicited, &q.forgotten) {
 		if e.held != nil {
 			e.held.Add(-1)
 		}
-		return q.recvCQ.noPlace()
+		return q.recvCQ.noSlot()
 	}
 	return nil
 }
 
 // flushRecv completes all receives: one whose memory could not be used with its
-// own status, the others as flushed. Those of an SRQ stay there, but for the
-// one that a message has begun to fill.
+// own status, the others as flushed. Those of an SRQ stay there, except the one
+// that a message has begun to fill.
 func (q *QP) flushRecv() {
-	q.rq.hasPaired = false
+	q.rq.pairing.Drop()
 	finish := func(w *recvWQE) {
-		wc := WC{ID: w.id, Op: OpRecv, QPN: q.num, Status: StatusFlushed}
-		if w.fault != nil {
-			wc.Status, wc.Cause = w.status, w.fault
-		}
+		wc := WC{ID: w.id, Op: OpRecv, QPN: q.num, Status: Status(w.Status), Cause: w.Cause}
 		_ = q.pushRecv(wc) // a completion queue that overflows now has failed anyway
 	}
-	if w := q.rq.taken; w != nil {
-		q.rq.taken = nil
+	for _, w := range q.rq.taken {
+		w.Flush()
 		finish(w)
 	}
+	clear(q.rq.taken)
+	q.rq.taken = q.rq.taken[:0]
 	for {
 		q.rq.mu.Lock()
-		if q.rq.ring.n == 0 {
-			q.rq.mu.Unlock()
+		r := q.rq.ring.Flush()
+		if r != nil && q.rq.ring.HoldsSlots() {
+			q.rq.held.Add(1)
+		}
+		q.rq.mu.Unlock()
+		if r == nil {
 			return
 		}
-		w := q.takeOwn()
-		q.rq.mu.Unlock()
-		finish(w)
+		finish(r.Owner.(*recvWQE))
 	}
 }

@@ -5,28 +5,28 @@ import (
 
 	"urnic/ddp"
 	"urnic/rdmap"
+	"urnic/stag"
 )
 
-// A Refusal is what a peer's Terminate tells of the request because of which it has ended
-// the stream (RFC 5040 §4.8). The request is known by its completion if it was not complete; a
-// Write completes when it has left, and may be refused later.
+// A Refusal is what a peer's Terminate reports about the request for which the peer has ended
+// the stream (RFC 5040 §4.8). If that request was not complete, its completion identifies it.
+// A Write completes when it is sent, and may be refused later.
 type Refusal struct {
-	// Write and Read say what the request may be: a Write; a Read or an atomic. Both are
-	// set if the peer tells that it is about access to its memory, and no more. Neither
-	// is set if it is about something else.
+	// Write is set if the request may be a Write, Read if it may be a Read or an atomic.
+	// Both are set if the peer only reports that its memory was accessed wrongly.
+	// Neither is set if the error is about something else.
 	Write, Read bool
 	// Unsupported says that the peer does not know the operation.
 	Unsupported bool
 
-	// Of a Write: the octets of the segment that was refused. Length is 0 if the peer does not
-	// tell it, and so is Remote if it does not tell what is written to. Last is set if they are
-	// the last of the Write.
+	// For a Write: the bytes of the segment that was refused. Length and Remote are 0 if the
+	// peer does not report them. Last is set if the segment is the last of the Write.
 	Remote Remote
 	Length uint64
 	Last   bool
 }
 
-// Refusal returns what the peer has refused, and whether it is a Terminate of the peer that has
+// Refusal returns what the peer has refused. ok reports whether a Terminate of the peer has
 // ended the stream.
 func (q *QP) Refusal() (r Refusal, ok bool) {
 	var e *rdmap.PeerError
@@ -51,4 +51,21 @@ func (q *QP) Refusal() (r Refusal, ok bool) {
 		}
 	}
 	return r, true
+}
+
+// Refused returns the STag of the peer because of which the peer has ended the stream:
+// that of a Write or a Read that it refused, if its Terminate has it (RFC 5040 §4.8).
+func (q *QP) Refused() (s stag.STag, ok bool) {
+	var e *rdmap.PeerError
+	if !errors.As(q.Err(), &e) {
+		return 0, false
+	}
+	t := &e.Terminate
+	if r, err := rdmap.ParseReadRequest(t.RDMAHeader); err == nil {
+		return r.SrcSTag, true
+	}
+	if seg, err := ddp.ParseSegment(t.DDPHeader); err == nil && seg.Control.Tagged() {
+		return seg.Tagged.STag, true
+	}
+	return 0, false
 }

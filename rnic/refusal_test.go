@@ -9,7 +9,7 @@ import (
 	"urnic/rnic/rnictest"
 )
 
-// A Terminate tells which octets of a Write were refused, or that it was a Read or an
+// A Terminate tells which bytes of a Write were refused, or that it was a Read or an
 // atomic.
 func TestRefusalTellsTheRequest(t *testing.T) {
 	to := rnic.Remote{STag: 0x12345678, TO: 7}

@@ -3,6 +3,7 @@ package rnic_test
 import (
 	"testing"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -18,11 +19,11 @@ func TestQueuePairRefusesOnlyTheRightsNamed(t *testing.T) {
 			rnictest.Want(t, p.A.SendCQ, id)
 			wantState(t, p.B.QP, rnic.RTS) // once it has taken what was sent
 		}
-		p.B.QP.RefuseRemote(rnic.RemoteWrite | rnic.RemoteAtomic)
+		door.RefuseRemote(p.B.QP, rnic.RemoteWrite|rnic.RemoteAtomic)
 		do(1, rnic.OpRead)
-		p.B.QP.RefuseRemote(rnic.RemoteRead | rnic.LocalWrite) // the latter is none of the peer's
+		door.RefuseRemote(p.B.QP, rnic.RemoteRead|rnic.LocalWrite) // the latter is none of the peer's
 		do(2, rnic.OpWrite)
-		p.B.QP.RefuseRemote(0)
+		door.RefuseRemote(p.B.QP, 0)
 		do(3, rnic.OpRead)
 	})
 }

@@ -8,8 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/door"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -107,7 +108,7 @@ func TestWaitingFindsThatThePeerHasGone(t *testing.T) {
 				r := w.request(l)
 				going.do(h)
 				for range 3 {
-					if r.Waiting() {
+					if door.Waiting(r) {
 						w.Error("it waits")
 					}
 					synctest.Wait()

@@ -7,14 +7,9 @@ import (
 	"urnic/stag"
 )
 
-// Reregister changes the domain and the rights of a region, and from which TO it counts,
-// under the STag that it has. mem must name the memory that the region covers. The region
-// is the one that is returned from then on, and m must not be used any more; on an error,
-// m is as it was. The errors are those of RegisterMemory, and ErrBusy while windows are
-// bound to the region.
-//
-// A peer that uses the STag while it changes is refused.
-func (m *MR) Reregister(p *PD, mem Memory, access Access) (*MR, error) {
+// reregister changes the domain, the rights and the TOs of a region, and keeps its STag.
+// It returns the new region; m must not be used any more. On an error, m is unchanged.
+func (m *MR) reregister(p *PD, mem Memory, access Access) (*MR, error) {
 	const op = "reregister"
 	if !m.made() {
 		return nil, notMade(op, "MR")
@@ -45,7 +40,7 @@ func (m *MR) Reregister(p *PD, mem Memory, access Access) (*MR, error) {
 		return nil, m.fail(op, ofDomain(err))
 	}
 	n := &MR{pd: p, entry: m.entry}
-	put(p.dev, p.dev.regions, closer(n))
-	remove(p.dev, p.dev.regions, closer(m))
+	p.dev.put(p.dev.regions, n)
+	p.dev.remove(p.dev.regions, m)
 	return n, nil
 }

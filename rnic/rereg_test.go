@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -20,14 +21,14 @@ func TestReregisteredRegionKeepsItsSTag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		moved, err := mr.Reregister(other, rnic.Memory{Slice: data}, rnic.RemoteRead)
+		moved, err := door.Reregister(mr, other, rnic.Memory{Slice: data}, rnic.RemoteRead)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := other.Close(); !errors.Is(err, rnic.ErrBusy) {
 			t.Errorf("closing the domain of the region: %v", err)
 		}
-		back, err := moved.Reregister(p.B.PD, rnic.Memory{Slice: data}, rnic.RemoteRead|rnic.BindWindow|rnic.LocalWrite)
+		back, err := door.Reregister(moved, p.B.PD, rnic.Memory{Slice: data}, rnic.RemoteRead|rnic.BindWindow|rnic.LocalWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +45,7 @@ func TestReregisteredRegionKeepsItsSTag(t *testing.T) {
 		w := l.window(p.B.PD, rnic.Type1)
 		p.B.Send(t, rnic.SendWR{ID: 2, Op: rnic.OpBindWindow, Bind: rnic.Bind{MW: w, MR: back, Addr: back.Base(), Length: 8, Access: rnic.RemoteRead}})
 		rnictest.Want(t, p.B.SendCQ, 2)
-		if _, err := back.Reregister(p.B.PD, rnic.Memory{Slice: data}, rnic.RemoteRead); !errors.Is(err, rnic.ErrBusy) || !back.Valid() {
+		if _, err := door.Reregister(back, p.B.PD, rnic.Memory{Slice: data}, rnic.RemoteRead); !errors.Is(err, rnic.ErrBusy) || !back.Valid() {
 			t.Errorf("with a window bound: %v, valid %v", err, back.Valid())
 		}
 	})
@@ -71,7 +72,7 @@ func TestReregisterIsRefused(t *testing.T) {
 		"a domain that is closed":     {gone, rnic.Memory{Slice: mem}, 0, rnic.ErrClosed},
 		"remote without local rights": {p, rnic.Memory{Slice: mem}, rnic.RemoteWrite, nil},
 	} {
-		n, err := mr.Reregister(c.pd, c.mem, c.right)
+		n, err := door.Reregister(mr, c.pd, c.mem, c.right)
 		if n != nil || err == nil || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: %v, %v", name, n, err)
 		}
@@ -82,7 +83,7 @@ func TestReregisterIsRefused(t *testing.T) {
 			t.Errorf("%s: the region has changed", name)
 		}
 	}
-	if _, err := new(rnic.MR).Reregister(p, rnic.Memory{Slice: mem}, 0); !errors.Is(err, rnic.ErrNotMade) {
+	if _, err := door.Reregister(new(rnic.MR), p, rnic.Memory{Slice: mem}, 0); !errors.Is(err, rnic.ErrNotMade) {
 		t.Errorf("no region: %v", err)
 	}
 }

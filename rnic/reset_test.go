@@ -3,6 +3,7 @@ package rnic_test
 import (
 	"testing"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -23,7 +24,7 @@ func TestResetResumesSending(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				a, b := w.side(), w.side()
-				if err := a.QP.StopSending(); err != nil {
+				if err := door.StopSending(a.QP); err != nil {
 					w.Fatal(err)
 				}
 				end(w, a)
@@ -46,7 +47,7 @@ func TestResetMakesAForgottenQueuePairCompleteAgain(t *testing.T) {
 			inWorld(t, func(w *world) {
 				s := w.side()
 				end(w, s)
-				s.QP.Forget()
+				door.Forget(s.QP)
 				if err := s.QP.Reset(); err != nil {
 					w.Fatal(err)
 				}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
@@ -19,8 +19,8 @@ import (
 
 // "MUST ensure that the network interface can no longer modify an Advertised
 // Buffer after the ULP revokes remote access rights for an STag": RFC 5040
-// §8.1.1 rule 6. The peer writes at full speed meanwhile; the race detector sees
-// to it that no octet is placed while they are compared.
+// §8.1.1 rule 6. The peer writes at full speed meanwhile; the race detector
+// sees to it that no byte is placed while they are compared.
 func TestRegionIsUntouchedAfterDeregistration(t *testing.T) {
 	const size = 256 << 10
 	// Each way to revoke returns when it is done.

@@ -1,212 +1,164 @@
 package rnic
 
-import (
-	"sync"
-	"sync/atomic"
+// PostSend posts requests to the send queue. If the transmitter is idle, the
+// call sends them, as far as the LLP accepts them at once. It returns an
+// *OpError that wraps a *StateError, or a *WRError for the first request that
+// it refuses; those before that one are posted.
+//
+// What a program does with the memory before PostSend happens before the RNIC
+// reads it.
+func (q *QP) PostSend(wrs ...SendWR) error { return q.postSend(wrs, false) }
 
-	"urnic/stag"
-)
+// PostSendAll is like PostSend, but posts either all requests or, if it refuses
+// one of them, none.
+func (q *QP) PostSendAll(wrs ...SendWR) error { return q.postSend(wrs, true) }
 
-// A sendQueue is the send queue of a queue pair. Requests complete in their
-// order (RFC 5040 §5.5 rule 15).
-type sendQueue struct {
-	qp *QP
-
-	mu    sync.Mutex // taken before that of a completion queue
-	queue fifo[*sendWQE]
-	begun int        // requests at the front of queue that the transmitter has passed, all messages of each
-	late  int        // requests at the end of queue that are only to be flushed
-	reads int        // messages of Reads and atomics whose responses are not there yet
-	lease stag.Lease // of the SGLs that are checked
-
-	stopped bool // no request is begun, see QP.StopSending
-
-	spare []*sendWQE
-
-	unpolled atomic.Int32 // completions in the queue for them, of QPAttr.HoldSends
+func (q *QP) postSend(wrs []SendWR, all bool) error {
+	if !q.made() {
+		return notMade("post send", "QP")
+	}
+	// Under mu, no stream can end and flush meanwhile, and miss these.
+	q.mu.Lock()
+	err := q.mayPost()
+	if err == nil {
+		err = q.enqueue(wrs, all)
+		q.complete() // what was late
+	}
+	l := q.link
+	q.mu.Unlock()
+	if l != nil {
+		l.driver.Kick()
+	}
+	if err != nil {
+		return q.fail("post send", err)
+	}
+	return nil
 }
 
-func (s *sendQueue) init(q *QP) { s.qp, s.queue.limit = q, q.attr.MaxSendWR }
+// mayPost checks under mu whether the queue accepts requests.
+func (q *QP) mayPost() error {
+	if q.closed {
+		return ErrClosed
+	}
+	if ok, _ := q.life.Admits(); ok {
+		return nil
+	}
+	if q.life.Draining() {
+		return &StateError{State: RTS, Err: errDraining}
+	}
+	return &StateError{State: State(q.life.State()), Err: q.life.Why()}
+}
 
-// post adds requests, which are only to be flushed if they are late: all or none,
-// or those before the first that is refused. The caller holds the queue pair's mu.
-func (s *sendQueue) post(wrs []SendWR, late, all bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.lease.End()
+// enqueue adds requests to the send queue: all or none, or those before the first that is
+// refused. The caller holds mu.
+func (q *QP) enqueue(wrs []SendWR, all bool) error {
+	defer q.sq.lease.End()
 	if all && len(wrs) > 1 {
 		for i := range wrs {
-			if _, err := s.admit(wrs, i, i); err != nil {
+			if _, err := q.admit(wrs, i, i); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range wrs {
 		wr := &wrs[i]
-		length, err := s.admit(wrs, i, 0)
+		length, err := q.admit(wrs, i, 0)
 		if err != nil {
 			return err
 		}
-		w := s.fresh()
+		w := q.sq.fresh(q)
 		w.fill(wr, length)
-		s.queue.push(w)
-		if late {
-			s.late++
-		}
+		q.life.Post(&w.Request)
 	}
 	return nil
 }
 
-// admit refuses request i, if it can't be carried out or there is no place for it
-// behind the queue and further others. It returns its length. The caller holds mu.
-func (s *sendQueue) admit(wrs []SendWR, i, others int) (length uint64, err error) {
+// admit refuses request i if it is invalid, or if there is no slot for it behind
+// the queue and further other requests. It returns its length. The caller holds
+// mu.
+func (q *QP) admit(wrs []SendWR, i, others int) (length uint64, err error) {
 	wr := &wrs[i]
-	if s.queue.n+int(s.unpolled.Load())+others >= s.queue.limit {
+	if q.life.Room(int(q.sq.held.Load())) <= others {
 		err = ErrQueueFull
-	} else if length, err = s.qp.check(wr); err == nil {
+	} else if length, err = q.check(wr); err == nil {
 		return length, nil
 	}
 	return 0, &WRError{Index: i, ID: wr.ID, Op: wr.Op, Err: err}
 }
 
-func (s *sendQueue) fresh() *sendWQE {
+func (s *sendQueue) fresh(q *QP) *sendWQE {
 	if n := len(s.spare); n > 0 {
-		w := s.spare[n-1]
+		r := s.spare[n-1]
 		s.spare = s.spare[:n-1]
-		return w
+		return r.Owner.(*sendWQE)
 	}
-	return &sendWQE{qp: s.qp}
+	w := &sendWQE{qp: q}
+	w.Owner = w
+	return w
 }
 
-// complete completes the requests at the front of the queue that are done, of
-// Sends and Writes those whose octets up to accepted the LLP has taken. It
-// returns false if a completion found no place. The caller holds mu.
-func (s *sendQueue) complete(accepted uint64) bool {
-	if !s.mature(accepted) {
+// complete adds the completions of requests to the completion queue. It returns false if
+// there was no slot. The caller holds mu.
+func (q *QP) complete() (ok bool) {
+	requests := q.life.Completed()
+	if len(requests) == 0 {
+		q.tellDrained()
 		return true
 	}
-	c := s.qp.sendCQ
+	ok = true
+	c := q.sendCQ
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s.mature(accepted) {
-		if !s.retire() {
-			return false
+	for _, r := range requests {
+		w := r.Owner.(*sendWQE)
+		if ok && !r.Silent() && !q.forgotten.Load() {
+			ok = q.completeOne(w)
 		}
+		w.local, w.Cause = nil, nil // holds no memory of the consumer
+		q.sq.spare = append(q.sq.spare, r)
 	}
-	return true
-}
-
-// mature reports whether the oldest request is done. The caller holds mu.
-func (s *sendQueue) mature(accepted uint64) bool {
-	if s.begun == 0 {
-		return false
-	}
-	w := *s.queue.at(0)
-	return w.state == done || w.state == posted && !w.op.isRead() && w.mark <= accepted
-}
-
-// retire completes the oldest request. The caller holds mu, and that of the
-// completion queue.
-func (s *sendQueue) retire() bool {
-	w := s.queue.pop()
-	s.begun--
-	ok := true
-	if (w.flags&FlagUnsignaled == 0 || w.status != StatusSuccess) && !s.qp.forgotten.Load() {
-		e := cqe{wc: w.completion()}
-		if s.qp.attr.HoldSends {
-			e.held = &s.unpolled
-			s.unpolled.Add(1)
-		}
-		if ok = s.qp.sendCQ.add(e, false); !ok && e.held != nil {
-			e.held.Add(-1)
-		}
-	}
-	w.local, w.cause = nil, nil // holds no memory of the consumer
-	s.spare = append(s.spare, w)
-	s.tellDrained()
+	c.mu.Unlock()
+	q.tellDrained()
 	return ok
 }
 
-// pending returns how many requests have not completed that the stream is for.
-func (s *sendQueue) pending() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sendable()
-}
-
-// underWay yields the requests that were begun, and the one that has more messages to
-// come. The caller holds mu.
-func (s *sendQueue) underWay(yield func(*sendWQE) bool) {
-	for i := range s.queue.n {
-		w := *s.queue.at(i)
-		if w.state == queued && i >= s.begun || !yield(w) {
-			return
-		}
+// completeOne adds a completion to the completion queue, whose mu the caller holds.
+func (q *QP) completeOne(w *sendWQE) bool {
+	e := cqe{wc: w.completion()}
+	if q.life.HoldsSlots() {
+		e.held = &q.sq.held
+		q.sq.held.Add(1)
 	}
+	ok := q.sendCQ.add(e, false)
+	if !ok && e.held != nil {
+		e.held.Add(-1)
+	}
+	return ok
 }
 
-// sendable returns how many requests in the queue are not only to be flushed. The
+// tellDrained reports once that a stopped queue has no request that was begun. The
 // caller holds mu.
-func (s *sendQueue) sendable() int { return s.queue.n - s.late }
-
-// flush completes all requests: the one that is to blame with its own status,
-// the others as flushed.
-func (s *sendQueue) flush() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.qp.sendCQ.mu.Lock()
-	defer s.qp.sendCQ.mu.Unlock()
-	s.stopped = false
-	blamed := false
-	for s.queue.n > 0 {
-		if w := *s.queue.at(0); w.status == StatusSuccess || blamed { // several may have failed at once
-			w.status, w.cause = StatusFlushed, nil
-		} else {
-			blamed = true
-		}
-		s.retire() // a completion queue that overflows now has failed anyway
+func (q *QP) tellDrained() {
+	if q.life.Drained() {
+		q.pd.dev.report(Event{Type: eventSQDrained, QP: q})
 	}
-	s.begun, s.late, s.reads = 0, 0, 0
 }
 
-// StopSending makes further requests wait in the send queue until ResumeSending, the
-// end of the stream, or Reset; also before there is a stream. Those that were begun go on; EventSQDrained tells when they
-// have completed. Draft-hilland-rddp-verbs has no such state; it is SQD of InfiniBand.
-func (q *QP) StopSending() error { return q.setStopped("stop sending", true) }
-
-// ResumeSending makes requests be sent again.
-func (q *QP) ResumeSending() error { return q.setStopped("resume sending", false) }
-
+// setStopped makes the send queue hold further requests back, or send them
+// again.
 func (q *QP) setStopped(op string, stopped bool) error {
 	if !q.made() {
 		return notMade(op, "QP")
 	}
 	q.mu.Lock()
-	if q.closed || q.state != RTS && q.state != Idle {
+	if q.closed || !q.life.Stop(stopped) {
 		defer q.mu.Unlock()
-		return q.fail(op, &StateError{State: q.state, Err: q.err})
+		return q.fail(op, &StateError{State: State(q.life.State()), Err: q.life.Why()})
 	}
+	q.tellDrained()
 	l := q.link
-	q.sq.setStopped(stopped)
 	q.mu.Unlock()
 	if l != nil {
-		l.kick()
+		l.driver.Kick()
 	}
 	return nil
-}
-
-func (s *sendQueue) setStopped(stopped bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = stopped
-	s.tellDrained()
-}
-
-// tellDrained tells that a stopped queue has no request that was begun. The last of
-// them has just completed, or the queue been stopped. The caller holds mu.
-func (s *sendQueue) tellDrained() {
-	if !s.stopped || s.begun > 0 || s.queue.n > 0 && (*s.queue.at(0)).state != queued {
-		return
-	}
-	s.qp.pd.dev.report(Event{Type: EventSQDrained, QP: s.qp})
 }

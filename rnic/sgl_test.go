@@ -13,7 +13,7 @@ import (
 )
 
 // A scattered buffer lies in pieces of odd lengths, some of them empty, each
-// with octets around it that nobody may touch.
+// with bytes around it that nobody may touch.
 type scattered struct {
 	sgl   []rnic.SGE
 	parts [][]byte
@@ -22,7 +22,7 @@ type scattered struct {
 
 const around = 0xEE
 
-// scatter cuts n octets into count pieces, which hold data from the front on.
+// scatter cuts n bytes into count pieces, which hold data from the front on.
 func scatter(t *testing.T, rng *rand.Rand, s *rnictest.Side, n, count int, data []byte) *scattered {
 	t.Helper()
 	b := new(scattered)
@@ -41,7 +41,7 @@ func scatter(t *testing.T, rng *rand.Rand, s *rnictest.Side, n, count int, data 
 	return b
 }
 
-// joined returns what the pieces hold, after a look at the octets around them.
+// joined returns what the pieces hold, after a look at the bytes around them.
 func (b *scattered) joined(t *testing.T) []byte {
 	t.Helper()
 	for i, mem := range b.whole {
@@ -78,7 +78,7 @@ func TestSendGathersAndReceiveScatters(t *testing.T) {
 }
 
 // "An RDMA Write [...] the Data Sink Tagged Buffer": one request writes to one
-// tagged buffer, in one message, wherever its octets come from (RFC 5040 §5.1).
+// tagged buffer, in one message, wherever its bytes come from (RFC 5040 §5.1).
 func TestRDMAWriteGathersIntoOneTaggedBuffer(t *testing.T) {
 	wide := rnictest.Options{QP: func(_ string, attr *rnic.QPAttr) { attr.MaxSGE = rnic.MaxSGE }}
 	for seed := range uint64(20) {
@@ -105,8 +105,8 @@ func TestRDMAWriteGathersIntoOneTaggedBuffer(t *testing.T) {
 	}
 }
 
-// A message of no octets touches no memory and no STag
-// (draft-hilland-rddp-verbs §7.10.6.2).
+// A message of no bytes touches no memory and no STag (draft-hilland-rddp-verbs
+// §7.10.6.2).
 func TestEmptyRequestsUseNoMemory(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		nowhere := rnic.Remote{STag: 0xDEAD_BEEF, TO: 1 << 63}

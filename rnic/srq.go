@@ -8,34 +8,34 @@ import (
 	"urnic/stag"
 )
 
-// SRQAttr says what a shared receive queue is like.
+// SRQAttr has the attributes of a shared receive queue.
 type SRQAttr struct {
 	MaxWR  int // receives; 0 stands for DefaultWR
 	MaxSGE int // entries of an SGL; 0 stands for DefaultSGE
-	// Limit arms the limit event: it comes once, when fewer receives than this
-	// are left. 0 arms nothing.
+	// Limit arms the limit event, which is reported once, when fewer receives
+	// than this are left. 0 arms nothing.
 	Limit int
-	// PerQP is how many receives one stream may hold that have arrived but are
-	// not polled. A peer that wants more has its stream ended, with
-	// EventSRQShare: it takes more than its fair share (RFC 5040 §8.1.2 rule 8).
-	// 0 stands for no limit.
+	// PerQP is how many receives of one stream may be in use: their messages
+	// have arrived, and their completions are not polled. A stream that needs
+	// more is ended, with EventSRQShare, as its peer uses more than its fair
+	// share (RFC 5040 §8.1.2 rule 8). 0 stands for no limit.
 	PerQP int
 }
 
-// An SRQ is a shared receive queue: many queue pairs take their receives from
-// it. All of its methods are safe for concurrent use.
+// An SRQ is a shared receive queue, from which many queue pairs take their
+// receives. All of its methods are safe for concurrent use.
 type SRQ struct {
 	pd   *PD
 	num  uint32
 	attr SRQAttr // MaxWR under mu
 
-	mu     sync.Mutex
-	queue  recvRing
-	lease  stag.Lease // of the SGLs that are checked
-	limit  int
-	users  int
-	closed bool
-	hungry map[*link]struct{} // whose messages wait for a receive now
+	mu      sync.Mutex
+	queue   recvRing
+	lease   stag.Lease // of the SGLs that are checked
+	limit   int
+	users   int
+	closed  bool
+	waiting map[signal]struct{} // of the links whose messages wait for a receive now
 
 	closing sync.Mutex // held by Close
 }
@@ -76,8 +76,9 @@ func (p *PD) CreateSRQ(attr SRQAttr) (*SRQ, error) {
 		return nil, p.fail(op, err)
 	}
 	s := &SRQ{pd: p, num: p.dev.lastNum.Add(1), attr: attr, limit: attr.Limit}
-	s.queue.init(attr.MaxWR)
-	put(p.dev, p.dev.srqs, closer(s))
+	s.queue.Init(attr.MaxWR)
+	s.queue.Follow(orStrict(nil, p.dev.cfg.policy))
+	p.dev.put(p.dev.srqs, s)
 	return s, nil
 }
 
@@ -98,8 +99,8 @@ func (s *SRQ) Num() uint32 {
 }
 
 // Attr returns the attributes with which the queue was created, defaults filled
-// in, and with the MaxWR of the last Resize. Its Limit is what is armed now: 0
-// after the event.
+// in, and with the MaxWR of the last Resize. Its Limit is the one that is armed
+// now: 0 after the event.
 func (s *SRQ) Attr() SRQAttr {
 	if !s.made() {
 		return SRQAttr{}
@@ -111,9 +112,9 @@ func (s *SRQ) Attr() SRQAttr {
 	return a
 }
 
-// Resize changes how many receives the queue takes. It returns an *OpError if
-// there are more now, or the limit that is armed is higher, or a quota is used up;
-// the queue is unchanged then.
+// Resize changes how many receives the queue can hold. If it holds more now, the
+// armed limit is higher, or a quota is used up, Resize returns an *OpError and the
+// queue is unchanged.
 func (s *SRQ) Resize(maxWR int) error {
 	const op = "resize"
 	if !s.made() {
@@ -128,8 +129,8 @@ func (s *SRQ) Resize(maxWR int) error {
 	switch {
 	case s.closed:
 		return s.fail(op, ErrClosed)
-	case maxWR < s.queue.n:
-		return s.fail(op, fmt.Errorf("MaxWR %d, but %d receives are in the queue", maxWR, s.queue.n))
+	case maxWR < s.queue.Len():
+		return s.fail(op, fmt.Errorf("MaxWR %d, but %d receives are in the queue", maxWR, s.queue.Len()))
 	case maxWR < s.limit:
 		return s.fail(op, fmt.Errorf("MaxWR %d, but the limit event is armed for %d: arm it lower", maxWR, s.limit))
 	case maxWR > old:
@@ -139,7 +140,8 @@ func (s *SRQ) Resize(maxWR int) error {
 	default:
 		s.pd.domain.Release(pd.RecvWRs, uint64(old-maxWR))
 	}
-	s.attr.MaxWR, s.queue.limit = maxWR, maxWR
+	s.attr.MaxWR = maxWR
+	s.queue.SetLimit(maxWR)
 	return nil
 }
 
@@ -150,7 +152,7 @@ func (s *SRQ) Len() int {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.n
+	return s.queue.Len()
 }
 
 func (s *SRQ) fail(op string, err error) error {
@@ -168,113 +170,81 @@ func (s *SRQ) PostRecv(wrs ...RecvWR) error {
 	if s.closed {
 		return s.fail("post receive", ErrClosed)
 	}
-	defer s.feed()
+	defer s.notifyPosted()
 	defer s.lease.End()
 	scope := stag.Scope{Domain: s.pd.domain}
 	for i := range wrs {
-		if err := s.queue.postFor(&wrs[i], &s.lease, &s.pd.dev.memory, scope, s.attr.MaxSGE, s.pd.dev.cfg.JudgeLate); err != nil {
+		if err := s.queue.postFor(&wrs[i], &s.lease, &s.pd.dev.memory, scope, s.attr.MaxSGE); err != nil {
 			return s.fail("post receive", &WRError{Index: i, ID: wrs[i].ID, Op: OpRecv, Err: err})
 		}
 	}
 	return nil
 }
 
-// ArmLimit arms the limit event anew: it comes once, when fewer than n receives
-// are left; at once if that is so now.
-func (s *SRQ) ArmLimit(n int) error {
-	const op = "arm limit"
-	if !s.made() {
-		return notMade(op, "SRQ")
-	}
-	s.mu.Lock()
-	if most := s.attr.MaxWR; n < 0 || n > most {
-		s.mu.Unlock()
-		return s.fail(op, fmt.Errorf("limit %d: say 0 to MaxWR, %d", n, most))
-	}
-	if s.closed {
-		s.mu.Unlock()
-		return s.fail(op, ErrClosed)
-	}
-	s.limit = n
-	due := s.limitDue()
-	s.mu.Unlock()
-	s.report(due)
-	return nil
-}
-
-// starves notes that a message of a link waits for a receive, sated that it waits no
-// longer.
-func (s *SRQ) starves(l *link) {
+// waits notes that the message of a link waits for a receive, so that the link is
+// notified of one that is posted. waitsNoMore takes that back.
+func (s *SRQ) waits(posted signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hungry == nil {
-		s.hungry = make(map[*link]struct{})
+	if s.waiting == nil {
+		s.waiting = make(map[signal]struct{})
 	}
-	s.hungry[l] = struct{}{}
+	s.waiting[posted] = struct{}{}
 }
 
-func (s *SRQ) sated(l *link) {
+func (s *SRQ) waitsNoMore(posted signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.hungry, l)
+	delete(s.waiting, posted)
 }
 
-// feed wakes those who wait for a receive. The caller holds mu.
-func (s *SRQ) feed() {
-	for l := range s.hungry {
-		l.feed()
+// notifyPosted wakes the links whose messages wait for a receive. The caller holds mu.
+func (s *SRQ) notifyPosted() {
+	for posted := range s.waiting {
+		posted.raise()
 	}
 }
 
-// limitDue tells once that fewer receives are left than the limit. The caller
-// holds mu, and reports without it.
+// limitDue reports once that fewer receives are left than the limit. The caller
+// holds mu. It then calls tell without it.
 func (s *SRQ) limitDue() bool {
-	due := s.queue.n < s.limit
+	due := s.queue.Len() < s.limit
 	if due {
 		s.limit = 0
 	}
 	return due
 }
 
-func (s *SRQ) report(due bool) {
-	if due {
-		s.pd.dev.report(Event{Type: EventSRQLimit, SRQ: s})
-	}
-}
-
-// take removes the oldest receive, or returns nil.
-func (s *SRQ) take() *recvWQE {
+// take removes the oldest receive, or returns nil. due says that the limit event is due,
+// see tell.
+func (s *SRQ) take() (w *recvWQE, due bool) {
 	s.mu.Lock()
-	if s.queue.n == 0 {
-		s.mu.Unlock()
-		return nil
+	defer s.mu.Unlock()
+	if s.queue.Len() == 0 {
+		return nil, false
 	}
-	w := s.queue.take()
-	due := s.limitDue()
-	s.mu.Unlock()
-	s.report(due)
-	return w
+	return s.queue.take(), s.limitDue()
 }
 
-// sizeOf returns how many octets the receive holds that is ahead of the oldest
-// one, or false if there are not so many.
+// sizeOf returns how many bytes the receive at index ahead has, 0 being the
+// oldest one, or false if there is none.
 func (s *SRQ) sizeOf(ahead int) (octets uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ahead >= s.queue.n {
+	if ahead >= s.queue.Len() {
 		return 0, false
 	}
-	return (*s.queue.at(ahead)).size, true
+	return s.queue.at(ahead).size, true
 }
 
-// putBack returns what take gave, after it has completed, for use again.
+// putBack returns a receive of take for reuse, after it has completed.
 func (s *SRQ) putBack(w *recvWQE) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.recycle(w)
 }
 
-// use counts a queue pair that takes its receives here, unuse takes it back.
+// use counts a queue pair that takes its receives here; unuse uncounts it.
 func (s *SRQ) use() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,8 +261,8 @@ func (s *SRQ) unuse() {
 	s.users--
 }
 
-// Close gives the queue up, with the receives in it, which don't complete. It
-// returns an *OpError that wraps ErrBusy while queue pairs use it.
+// Close releases the queue, with the receives in it, which don't complete. It
+// returns an *OpError that wraps ErrBusy while queue pairs use the queue.
 func (s *SRQ) Close() error {
 	if !s.made() {
 		return notMade("close", "SRQ")
@@ -311,6 +281,6 @@ func (s *SRQ) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.release()
-	remove(s.pd.dev, s.pd.dev.srqs, closer(s))
+	s.pd.dev.remove(s.pd.dev.srqs, s)
 	return nil
 }

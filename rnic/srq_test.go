@@ -230,7 +230,7 @@ func TestSRQDetectsAPeerTakingMoreThanItsShare(t *testing.T) {
 			t.Errorf("%d receives are left", n)
 		}
 
-		// The modest one goes on.
+		// The modest one continues.
 		postSend(t, from[modest], empties(0, share, 0)...)
 		synctest.Wait()
 		if n := p.B.RecvCQ.Poll(wcs[:]); n != share || to[modest].State() != rnic.RTS {
@@ -312,8 +312,8 @@ func TestEmptySRQEndsTheStreamThatNeedsAReceive(t *testing.T) {
 	})
 }
 
-// A receive of an SRQ whose completion finds no place does not count against the
-// share of its queue pair for ever.
+// A receive of an SRQ whose completion finds no place does not count against
+// the share of its queue pair forever.
 func TestShareOfAnSRQSurvivesAnOverflow(t *testing.T) {
 	onBoth(t, func(t *testing.T, p *rnictest.Pair) {
 		l := labOf(t, p.B)

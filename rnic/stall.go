@@ -5,20 +5,20 @@ import (
 	"slices"
 	"time"
 
-	"urnic/mpa"
 	"urnic/pd"
 )
 
 // Streams keep buffers while they wait for their peers: for the rest of an FPDU, or
-// until what was posted has been taken. What they keep is charged to pd.StreamOctets.
-// When that exceeds its limit, those end whose peers have gone on with nothing for
-// patience, who have for longest first; at twice the limit, for impatience.
+// until the peer has taken what was posted. These buffers are charged to
+// pd.StreamOctets. When that exceeds its limit, streams end whose peers have made no
+// progress for the time of patience; at twice the limit, for that of impatience.
+// Those that have stalled longest end first.
 const (
 	patience   = 5 * time.Second
 	impatience = time.Second
 )
 
-// keeps notes that the stream keeps so many more octets of buffers, or fewer.
+// keeps notes how many more bytes of buffers the stream keeps, or fewer.
 func (l *link) keeps(octets int) {
 	switch p := l.qp.pd; {
 	case octets < 0:
@@ -28,15 +28,15 @@ func (l *link) keeps(octets int) {
 	}
 }
 
-// relieve has a goroutine look after the limits of stream buffers. One that does so
-// already looks again.
+// relieve makes a goroutine check the limits of stream buffers. If one is already
+// doing so, it checks again.
 func (d *Device) relieve() {
 	if d.relief.Add(1) == 1 {
 		d.wg.Go(d.endStalled) // a link has charged, for which the device waits as well
 	}
 }
 
-// endStalled ends streams that stall until the limits are kept. It looks at least once
+// endStalled ends stalled streams until no limit is exceeded. It checks at least once
 // in the time of impatience.
 func (d *Device) endStalled() {
 	t := time.NewTimer(0)
@@ -48,7 +48,7 @@ func (d *Device) endStalled() {
 			if d.relief.CompareAndSwap(asked, 0) {
 				return
 			}
-			continue // somebody has asked since then
+			continue // a check was requested since then
 		}
 		wait := impatience
 		for _, s := range stalled {
@@ -58,9 +58,9 @@ func (d *Device) endStalled() {
 			}
 			if left := most - time.Since(s.since); left > 0 {
 				wait = min(wait, left)
-				break // the others stall for a shorter time
+				break // the others have stalled for a shorter time
 			}
-			s.link.reset(fmt.Errorf("%w, %v: see Limits[pd.StreamOctets]", ErrStalled, time.Since(s.since).Round(time.Millisecond)), EventLost)
+			s.link.lose(fmt.Errorf("%w, %v: see Limits[pd.StreamOctets]", ErrStalled, time.Since(s.since).Round(time.Millisecond)))
 			<-s.link.done
 		}
 		t.Reset(wait)
@@ -77,11 +77,11 @@ type stall struct {
 	since time.Time
 }
 
-// stalled returns the links that stall, those first that do so for longest; nil if
-// all limits are kept.
+// stalled returns the links that stall, those that have stalled longest first; nil
+// if no limit is exceeded.
 func (d *Device) stalled() []stall {
 	all, exceeded := []stall{}, d.manager.Exceeds(pd.StreamOctets)
-	for _, q := range d.list() {
+	for _, q := range d.queuePairs() {
 		exceeded = exceeded || q.pd.domain.Exceeds(pd.StreamOctets)
 		if l := q.lastLink(); l != nil && !l.isDone() {
 			if since := l.conn.Stalled(); !since.IsZero() {
@@ -96,8 +96,7 @@ func (d *Device) stalled() []stall {
 	return all
 }
 
-// mayStall returns how long a stall of this link may last, if a limit is exceeded by
-// which the link is bound.
+// mayStall returns how long this link may stall, if one of its limits is exceeded.
 func (l *link) mayStall() (time.Duration, bool) {
 	device, domain := l.qp.pd.dev.manager.Limits()
 	over := max(
@@ -107,14 +106,10 @@ func (l *link) mayStall() (time.Duration, bool) {
 	return patience - time.Duration(over*float64(patience-impatience)), over > 0
 }
 
-// excess returns by what part of a limit it is exceeded: 1, if by all of it or more.
+// excess returns by which fraction a limit is exceeded, at most 1.
 func excess(held, limit uint64) float64 {
 	if held <= limit {
 		return 0
 	}
 	return min(float64(held-limit)/float64(limit), 1)
 }
-
-// StreamBuffers is how many octets of buffers one stream keeps at most while it waits
-// for its peer.
-const StreamBuffers = mpa.MaxBuffers

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"urnic/internal/capture"
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rnic"
@@ -22,7 +22,7 @@ import (
 )
 
 // hooks is a network that tells when something is done on the streams that are
-// dialled.
+// dialed.
 type hooks struct {
 	*simnet.Network
 	call func(when string)
@@ -340,7 +340,7 @@ func TestStartupsThatComeToNothingAreRecorded(t *testing.T) {
 	if err := a.ReadAll(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
-	// Octets of the one that dialled and of the one that listened, and the end.
+	// Bytes of the one that dialed and of the one that listened, and the end.
 	want := []string{
 		"24 20 [opener FIN]", "20 20 [opener FIN]", // the tries with revision 2 and 1
 		"18 0 [acceptor FIN]", "20 0 [acceptor FIN]", "23 20 [opener FIN acceptor FIN]", "20 0 [acceptor FIN]", "20 0 [acceptor FIN]",

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -16,10 +17,10 @@ func TestSendsAreStoppedAndResumedWithoutAStream(t *testing.T) {
 		a, b := w.side(), w.side()
 		for id := range uint64(2) {
 			for range 2 {
-				if err := a.QP.StopSending(); err != nil {
+				if err := door.StopSending(a.QP); err != nil {
 					w.Fatal(err)
 				}
-				if err := a.QP.ResumeSending(); err != nil {
+				if err := door.ResumeSending(a.QP); err != nil {
 					w.Fatal(err)
 				}
 			}
@@ -42,7 +43,7 @@ func TestNextStreamIsNotStopped(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.side(), w.side()
 		w.connect(a, b)
-		if err := a.QP.StopSending(); err != nil {
+		if err := door.StopSending(a.QP); err != nil {
 			w.Fatal(err)
 		}
 		if err := b.QP.Disconnect(context.Background()); err != nil {
@@ -61,7 +62,7 @@ func TestNextStreamIsNotStopped(t *testing.T) {
 func TestFlushIsNoDrain(t *testing.T) {
 	withReader(t, func(r *reader) {
 		r.read(1)
-		if err := r.s.QP.StopSending(); err != nil {
+		if err := door.StopSending(r.s.QP); err != nil {
 			r.Fatal(err)
 		}
 		r.s.QP.Abort()
@@ -84,7 +85,7 @@ func TestQueueIsNotDrainedBeforeItsInvalidationHasEnded(t *testing.T) {
 		}
 		go a.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpLocalInvalidate, Invalidate: mr.STag()})
 		synctest.Wait()
-		if err := a.QP.StopSending(); err != nil {
+		if err := door.StopSending(a.QP); err != nil {
 			w.Fatal(err)
 		}
 		if n := drainedEvents(a.Device); n != 0 {

@@ -6,7 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/door"
+	"urnic/internal/door/policy"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -18,7 +20,7 @@ func drainedEvents(d *rnic.Device) (n int) {
 		if !some {
 			return n
 		}
-		if e.Type == rnic.EventSQDrained {
+		if e.Type == door.EventSQDrained {
 			n++
 		}
 	}
@@ -30,7 +32,7 @@ func TestStoppedSendsWait(t *testing.T) {
 		a, b := w.side(), w.side()
 		b.Recv(w, receives(1, 4)...)
 		w.connect(a, b, rnic.ConnParam{}, rnic.ConnParam{})
-		if err := a.QP.StopSending(); err != nil {
+		if err := door.StopSending(a.QP); err != nil {
 			t.Fatal(err)
 		}
 		if n := drainedEvents(a.Device); n != 1 {
@@ -42,7 +44,7 @@ func TestStoppedSendsWait(t *testing.T) {
 		if n := a.SendCQ.Poll(wcs[:]) + b.RecvCQ.Poll(wcs[:]); n != 0 {
 			t.Errorf("%d completions while the queue is stopped", n)
 		}
-		if err := a.QP.ResumeSending(); err != nil {
+		if err := door.ResumeSending(a.QP); err != nil {
 			t.Fatal(err)
 		}
 		for id := range uint64(2) {
@@ -69,7 +71,7 @@ func TestStoppedQueueDrains(t *testing.T) {
 			ID: 1, Op: rnic.OpRead, SGL: []rnic.SGE{{Addr: sink.Base(), Length: 8, LKey: sink.STag()}},
 			Remote: rnic.Remote{STag: mr.STag(), TO: mr.Base()},
 		})
-		if err := a.QP.StopSending(); err != nil { // the peer has not answered yet
+		if err := door.StopSending(a.QP); err != nil { // the peer has not answered yet
 			t.Fatal(err)
 		}
 		if n := drainedEvents(a.Device); n != 0 {
@@ -88,7 +90,7 @@ func TestStoppedQueueDrains(t *testing.T) {
 		if n := a.SendCQ.Poll(wcs[:]); n != 1 || wcs[0].ID != 2 || wcs[0].Status != rnic.StatusFlushed {
 			t.Errorf("%d completions: %+v", n, wcs[0])
 		}
-		if err := a.QP.StopSending(); !errors.As(err, new(*rnic.StateError)) {
+		if err := door.StopSending(a.QP); !errors.As(err, new(*rnic.StateError)) {
 			t.Errorf("stopped without a stream: %v", err)
 		}
 		if n := drainedEvents(a.Device); n != 0 {
@@ -129,7 +131,10 @@ func TestPostSendAllPostsNoneIfOneIsRefused(t *testing.T) {
 // With HoldReceives, a place in the receive queue is free when its completion is polled.
 func TestHeldReceivesDoNotOverflowTheirCQ(t *testing.T) {
 	inWorld(t, func(w *world) {
-		a, b := w.side(), w.side(func(_ *rnic.Config, attr *rnic.QPAttr) { attr.MaxRecvWR, attr.HoldReceives = 2, true })
+		a, b := w.side(), w.side(func(_ *rnic.Config, attr *rnic.QPAttr) {
+			attr.MaxRecvWR = 2
+			door.SetPolicyOfQP(attr, policy.Lenient{Departures: policy.HoldReceives})
+		})
 		b.Recv(w, receives(1, 2)...)
 		w.connect(a, b, rnic.ConnParam{}, rnic.ConnParam{})
 		a.Send(w, empties(1, 2, 0)...)

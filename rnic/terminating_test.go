@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"urnic/ddp"
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
 
 func TestTerminateReachesAPeerThatStillSends(t *testing.T) {
-	// A connection that is closed with unread octets is reset, and a Terminate on
-	// its way is lost. So it lingers, and drops what comes.
+	// A connection that is closed with unread bytes is reset, and a Terminate
+	// on its way is lost. So it lingers, and drops what comes.
 	more := make([]byte, 200_000)
 	t.Run("memory", func(t *testing.T) {
 		inWorld(t, func(w *world) {

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rdmap"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"

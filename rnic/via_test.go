@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/pd"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"

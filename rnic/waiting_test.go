@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
@@ -14,12 +15,12 @@ import (
 func TestOutstandingCountsWhatHasNotCompleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.side(), w.side()
-		if n := new(rnic.QP).Outstanding(); n != 0 {
+		if n := door.Outstanding(new(rnic.QP)); n != 0 {
 			w.Errorf("a queue pair that no verb has made: %d", n)
 		}
 		a.Send(w, rnic.SendWR{ID: 1, Op: rnic.OpSend, Flags: rnic.FlagUnsignaled})
 		a.Send(w, rnic.SendWR{ID: 2, Op: rnic.OpSend})
-		if n := a.QP.Outstanding(); n != 2 {
+		if n := door.Outstanding(a.QP); n != 2 {
 			w.Errorf("before there is a connection: %d; want 2", n)
 		}
 		b.Recv(w, receives(1, 2)...)
@@ -27,7 +28,7 @@ func TestOutstandingCountsWhatHasNotCompleted(t *testing.T) {
 		rnictest.Want(w, b.RecvCQ, 1)
 		rnictest.Want(w, b.RecvCQ, 2)
 		rnictest.Want(w, a.SendCQ, 2)
-		if n := a.QP.Outstanding(); n != 0 {
+		if n := door.Outstanding(a.QP); n != 0 {
 			w.Errorf("when all is sent: %d", n)
 		}
 	})
@@ -36,7 +37,7 @@ func TestOutstandingCountsWhatHasNotCompleted(t *testing.T) {
 // Unpolled counts messages, not what was flushed, and of its queue pair alone.
 func TestUnpolledCountsMessagesThatNobodyHasSeen(t *testing.T) {
 	inWorld(t, func(w *world) {
-		if n := new(rnic.QP).Unpolled(); n != 0 {
+		if n := door.Unpolled(new(rnic.QP)); n != 0 {
 			w.Errorf("a queue pair that no verb has made: %d", n)
 		}
 		s := w.side()
@@ -49,14 +50,14 @@ func TestUnpolledCountsMessagesThatNobodyHasSeen(t *testing.T) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		if n := other.Unpolled(); n != 0 {
+		if n := door.Unpolled(other); n != 0 {
 			w.Errorf("another queue pair: %d", n)
 		}
-		if n := s.QP.Unpolled(); n != 1 {
+		if n := door.Unpolled(s.QP); n != 1 {
 			w.Errorf("after a message: %d; want 1", n)
 		}
 		wantCompletions(w, s.RecvCQ, result{1, rnic.StatusSuccess}, result{2, rnic.StatusFlushed}, result{3, rnic.StatusFlushed})
-		if n := s.QP.Unpolled(); n != 0 {
+		if n := door.Unpolled(s.QP); n != 0 {
 			w.Errorf("when it is polled: %d", n)
 		}
 	})
@@ -78,40 +79,40 @@ func TestUnpolledCountsImmediateDataAndNoSends(t *testing.T) {
 		time.Sleep(unattended)
 		one.Send(w, rnic.SendWR{Op: rnic.OpSend})
 		synctest.Wait()
-		if n := one.QP.Unpolled(); n != 3 {
+		if n := door.Unpolled(one.QP); n != 3 {
 			w.Errorf("%d; want 3", n)
 		}
 	})
 }
 
-// Waiting tells those who keep a request whether it is worth to go on.
+// Waiting tells those who keep a request whether it is worth to continue.
 func TestWaitingTellsWhetherARequestCanBeAnswered(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.side()
 		l := w.listen(s)
-		if new(rnic.ConnRequest).Waiting() {
+		if door.Waiting(new(rnic.ConnRequest)) {
 			w.Error("a request that no listener has made waits")
 		}
 		for name, going := range goings {
 			h := w.ask(l)
 			r := w.request(l)
-			if !r.Waiting() {
+			if !door.Waiting(r) {
 				w.Errorf("%s: not before, though", name)
 			}
 			going.do(h)
 			synctest.Wait()
-			if r.Waiting() {
+			if door.Waiting(r) {
 				w.Errorf("%s: the request still waits", name)
 			}
 		}
 		w.ask(l)
 		r := w.request(l)
 		time.Sleep(rnic.DefaultAnswerTimeout - time.Millisecond)
-		if !r.Waiting() {
+		if !door.Waiting(r) {
 			w.Error("it waits no more before its time is over")
 		}
 		time.Sleep(2 * time.Millisecond)
-		if r.Waiting() {
+		if door.Waiting(r) {
 			w.Error("it waits when its time is over")
 		}
 		w.ask(l)
@@ -119,7 +120,7 @@ func TestWaitingTellsWhetherARequestCanBeAnswered(t *testing.T) {
 		if err := r.Close(); err != nil {
 			w.Error(err)
 		}
-		if r.Waiting() {
+		if door.Waiting(r) {
 			w.Error("it waits when it is dropped")
 		}
 	})

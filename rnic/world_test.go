@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/pd"
 	"urnic/rdmap"
 	"urnic/rnic"
@@ -20,10 +20,12 @@ import (
 type world struct {
 	testing.TB
 	simnet.Network
+	lower rnic.LowerLayer // in place of MPA over Network, or nil
 }
 
-// inWorld runs f in a bubble: over a network that can only be waited at, and over
-// one that can be polled, where a program that waits receives for itself.
+// inWorld runs f in a bubble: over a network that can only be waited at, over one that can
+// be polled, where a program that waits receives for itself, and over a lower layer that
+// changes the order of segments, unless the test is in overMPA.
 func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
 	for _, polls := range []bool{false, true} {
@@ -31,12 +33,15 @@ func inWorld(t *testing.T, f func(w *world)) {
 			synctest.Test(t, func(t *testing.T) { f(&world{TB: t, Network: simnet.Network{Polls: polls}}) })
 		})
 	}
+	reordered(t, func(t *testing.T, lower rnic.LowerLayer) {
+		synctest.Test(t, func(t *testing.T) { f(&world{TB: t, lower: lower}) })
+	})
 }
 
 // networks are the names of the kinds of network, by whether they can be polled.
 var networks = map[bool]string{false: "waits", true: "polls"}
 
-// onBoth is rnictest.Run over a network of either kind.
+// onBoth is rnictest.Run over all that inWorld runs over.
 func onBoth(t *testing.T, f func(t *testing.T, p *rnictest.Pair), options ...rnictest.Options) {
 	t.Helper()
 	for _, polls := range []bool{false, true} {
@@ -47,11 +52,22 @@ func onBoth(t *testing.T, f func(t *testing.T, p *rnictest.Pair), options ...rni
 		o.Polls = polls
 		t.Run(networks[polls], func(t *testing.T) { rnictest.Run(t, f, o) })
 	}
+	reordered(t, func(t *testing.T, lower rnic.LowerLayer) {
+		var o rnictest.Options
+		if len(options) > 0 {
+			o = options[0]
+		}
+		o.LowerLayer = lower
+		rnictest.Run(t, f, o)
+	})
 }
 
 // side opens a device with one of everything.
 func (w *world) side(change ...func(cfg *rnic.Config, attr *rnic.QPAttr)) *rnictest.Side {
 	w.Helper()
+	if w.lower != nil {
+		change = slices.Insert(slices.Clone(change), 0, func(cfg *rnic.Config, _ *rnic.QPAttr) { cfg.LowerLayer = w.lower })
+	}
 	return openSide(w, &w.Network, change...)
 }
 

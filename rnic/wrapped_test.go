@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )

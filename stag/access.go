@@ -14,8 +14,8 @@ type Access uint8
 const (
 	LocalWrite   Access = 1 << iota // receives, and the sinks of RDMA Reads and atomics
 	RemoteRead                      // RDMA Read of a peer
-	RemoteWrite                     // RDMA Write of a peer; wants LocalWrite too
-	RemoteAtomic                    // atomic operations of a peer; wants LocalWrite too
+	RemoteWrite                     // RDMA Write of a peer; requires LocalWrite too
+	RemoteAtomic                    // atomic operations of a peer; requires LocalWrite too
 	BindWindow                      // memory windows may be bound to the region
 	// RemoteInvalidate lets a peer invalidate the STag by Send with
 	// Invalidate, if no other stream can use it (RFC 5040 §8.1.1 rule 7).
@@ -55,8 +55,8 @@ func (a Access) String() string {
 	return strings.Join(names, ", ")
 }
 
-// check refuses combinations that make no sense: a consumer exposes memory
-// only to the extent that it may use it itself (RFC 5041 §8.3 rule 4).
+// check refuses invalid combinations: a consumer exposes memory only to the
+// extent that it may use it itself (RFC 5041 §8.3 rule 4).
 func (a Access) check() error {
 	switch {
 	case a&^allAccess != 0:
@@ -70,7 +70,7 @@ func (a Access) check() error {
 // A Stream names one stream of a device. The zero Stream names none.
 type Stream uint32
 
-// A Scope says who uses an STag, or who may use it: the streams of one
+// A Scope is the set of streams that use or may use an STag: all of one
 // protection domain, or only one of them (RFC 5041 §8.2). Stream is zero for
 // all of them.
 type Scope struct {

@@ -7,22 +7,22 @@ type Pin struct {
 	mem   []byte
 }
 
-// Bytes returns the memory of the range that was asked for.
+// Bytes returns the memory of the range that was requested.
 func (p Pin) Bytes() []byte { return p.mem }
 
-// Release ends the pin. The memory must not be touched after it.
+// Release ends the pin. The memory must not be accessed after it.
 func (p Pin) Release() {
 	if p.entry != nil {
 		p.entry.release()
 	}
 }
 
-// Acquire opens n octets at offset to under an STag for a user of that scope
-// that needs all the rights in need. It returns an *AccessError that tells
-// which check failed, in the order of RFC 5041 §7.1.
+// Acquire opens n bytes at offset to under an STag, for a user of that scope
+// that needs all the rights in need. It returns an *AccessError that says which
+// check failed, in the order of RFC 5041 §7.1.
 //
-// A range of no octets is a range all the same: callers that must not check
-// the STag of an empty message (RFC 5041 §5.2) don't ask.
+// An empty range is checked too: callers that must not check the STag of an
+// empty message (RFC 5041 §5.2) don't call Acquire.
 func (t *Table) Acquire(s STag, by Scope, need Access, to, n uint64) (Pin, error) {
 	p, err := t.Open(s, by, need, to, n)
 	if err == nil {
@@ -31,7 +31,8 @@ func (t *Table) Acquire(s STag, by Scope, need Access, to, n uint64) (Pin, error
 	return p, err
 }
 
-// Open is an Acquire that Stats does not count: for a look at what is used later.
+// Open is like Acquire, but Stats does not count it: for a look at memory that
+// is used later.
 func (t *Table) Open(s STag, by Scope, need Access, to, n uint64) (Pin, error) {
 	e := t.index.find(s.Index())
 	if e == nil || !e.acquire() {
@@ -50,7 +51,7 @@ func violation(v Violation, s STag, need Access, to, n uint64) *AccessError {
 	return &AccessError{Violation: v, STag: s, Wanted: need, TO: to, Len: n}
 }
 
-// refused is a violation that tells of the entry, which is held.
+// refused is a violation with details of the entry, which is held.
 func (e *Entry) refused(v Violation, s STag, need Access, to, n uint64) *AccessError {
 	err := violation(v, s, need, to, n)
 	err.Base, err.Size, err.Granted = e.base, uint64(len(e.mem)), e.access
@@ -58,14 +59,14 @@ func (e *Entry) refused(v Violation, s STag, need Access, to, n uint64) *AccessE
 }
 
 // judge runs the checks on an entry that is held. It compares by subtraction,
-// which stays right when to+n wraps.
+// which is right even if to+n wraps.
 func (e *Entry) judge(s STag, by Scope, need Access, to, n uint64) Violation {
 	switch size := uint64(len(e.mem)); {
 	case e.key != s.Key():
 		return InvalidSTag
 	case !e.scope.admits(by):
 		return NotAssociated
-	case e.access&need != need, need == 0 && e.kind != Region: // windows open memory to peers only
+	case e.access&need != need, need == 0 && e.kind != Region: // windows open memory only to peers
 		return NoRights
 	case to < e.base || to-e.base > size:
 		return OutOfBounds
@@ -86,8 +87,8 @@ func (e *Entry) count(need Access, n uint64) {
 	}
 }
 
-// Check runs the checks of Acquire without opening the memory, for a range
-// that is used later: by then it may fail.
+// Check runs the checks of Acquire without opening the memory, for a range that
+// is used later. That later access may fail all the same.
 func (t *Table) Check(s STag, by Scope, need Access, to, n uint64) error {
 	p, err := t.Open(s, by, need, to, n)
 	if err == nil {
@@ -100,7 +101,7 @@ func (t *Table) Check(s STag, by Scope, need Access, to, n uint64) error {
 // or not.
 func (t *Table) Exists(s STag) bool { return t.index.find(s.Index()) != nil }
 
-// Valid reports whether s opens memory now, to anybody.
+// Valid reports whether s opens memory now, to any user.
 func (t *Table) Valid(s STag) bool {
 	e := t.index.find(s.Index())
 	if e == nil || !e.acquire() {

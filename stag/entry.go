@@ -7,7 +7,7 @@ import (
 	"urnic/pd"
 )
 
-// A Kind says what an STag names.
+// A Kind is the kind of object that an STag names.
 type Kind uint8
 
 // The kinds.
@@ -19,24 +19,24 @@ const (
 
 // An Entry is a memory region or window in a Table.
 //
-// Whoever uses the memory holds a count on refs; the fields under "while
-// valid" may be read only with such a count, and are changed only while there
-// is none and none can be had.
+// A user of the memory holds a count on refs. The fields under "while valid"
+// may be read only with such a count, and are changed only while there is none
+// and none can be taken.
 //
 // Bind, FastRegister, Invalidate and Deregister wait for each other by turn, so
 // that none of them meets an entry that waits for its pins on behalf of another
-// one. Who holds a pin must not call them: they wait for it.
+// one. The holder of a pin must not call them: they wait for it.
 type Entry struct {
 	table  *Table
 	index  uint32
 	kind   Kind
 	domain *pd.Domain
-	maxLen uint64 // octets that a fast-registered region may cover
+	maxLen uint64 // bytes that a fast-registered region may cover
 
 	refs    atomic.Int64  // pins held; plus revoked while the entry is not valid
-	drained chan struct{} // told when refs comes down to revoked
+	drained chan struct{} // notified when refs comes down to revoked
 
-	turn sync.Mutex // of who changes the state; taken before table.mu, held while waiting for pins
+	turn sync.Mutex // held by changes of the state; taken before table.mu, held while waiting for pins
 
 	// Under turn: the keys of a type 1 window, in the order in which they are used,
 	// and which is next.
@@ -53,21 +53,21 @@ type Entry struct {
 	key    uint8
 	scope  Scope
 	access Access
-	base   uint64 // TO of the first octet
+	base   uint64 // TO of the first byte
 	mem    []byte
 
 	octetsIn, octetsOut atomic.Uint64
 	accesses            atomic.Uint64
 }
 
-// A state says where an Entry is in its life.
+// A state is the state of an Entry.
 type state uint8
 
 const (
 	invalid  state = iota
 	valid          // refs >= 0
 	revoking       // waiting for the pins, with table.mu open
-	gone           // taken out of the table
+	gone           // removed from the table
 )
 
 // revoked, added to refs, makes it negative whatever pins there are.
@@ -93,8 +93,8 @@ func (e *Entry) release() {
 	}
 }
 
-// revoke ends the validity of a valid entry and waits until nobody holds it.
-// A pin lasts for one copy, so that the wait is short.
+// revoke ends the validity of a valid entry and waits until nothing holds it. A
+// pin lasts for one copy, so the wait is short.
 func (e *Entry) revoke() {
 	e.refs.Add(revoked)
 	for e.refs.Load() != revoked {
@@ -105,7 +105,7 @@ func (e *Entry) revoke() {
 // Kind returns what the entry is.
 func (e *Entry) Kind() Kind { return e.kind }
 
-// STag returns the STag that is valid now or was so last.
+// STag returns the STag that is valid, or was the last valid one.
 func (e *Entry) STag() STag {
 	e.table.mu.Lock()
 	defer e.table.mu.Unlock()
@@ -115,8 +115,7 @@ func (e *Entry) STag() STag {
 // Valid reports whether the STag opens memory now.
 func (e *Entry) Valid() bool { return e.refs.Load() >= 0 }
 
-// Base returns the TO of the first octet, Len the number of octets; both are
-// zero while the entry is not valid.
+// Base returns the TO of the first byte; zero while the entry is not valid.
 func (e *Entry) Base() uint64 {
 	if !e.acquire() {
 		return 0
@@ -134,7 +133,8 @@ func (e *Entry) Access() Access {
 	return e.access
 }
 
-// Len returns the number of octets that the STag covers.
+// Len returns the number of bytes that the STag covers; zero while the entry is
+// not valid.
 func (e *Entry) Len() uint64 {
 	if !e.acquire() {
 		return 0
@@ -143,14 +143,14 @@ func (e *Entry) Len() uint64 {
 	return uint64(len(e.mem))
 }
 
-// Stats counts what went through one STag.
+// Stats counts accesses through one STag.
 type Stats struct {
 	Accesses  uint64 // accesses that passed the checks
-	OctetsIn  uint64 // octets placed
-	OctetsOut uint64 // octets read
+	OctetsIn  uint64 // bytes placed
+	OctetsOut uint64 // bytes read
 }
 
-// Stats returns the counters of the entry since it was made.
+// Stats returns the counters of the entry since it was created.
 func (e *Entry) Stats() Stats {
 	return Stats{Accesses: e.accesses.Load(), OctetsIn: e.octetsIn.Load(), OctetsOut: e.octetsOut.Load()}
 }

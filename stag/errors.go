@@ -2,7 +2,7 @@ package stag
 
 import "fmt"
 
-// A Violation says which check an access failed. The order is that of the
+// A Violation is the check that an access failed. The order is that of the
 // checks.
 type Violation uint8
 
@@ -28,23 +28,24 @@ func (v Violation) String() string {
 	return fmt.Sprintf("violation %d", uint8(v))
 }
 
-// An AccessError says why memory was not opened.
+// An AccessError reports why memory was not opened.
 type AccessError struct {
 	Violation Violation
 	STag      STag
 	Wanted    Access
-	TO        uint64 // the range wanted, in octets
+	TO        uint64 // the range wanted, in bytes
 	Len       uint64
-	Base      uint64 // the range there is, if it came to that check
+	Base      uint64 // the range there is, if that check was reached
 	Size      uint64
-	Granted   Access // the rights there are, if it came to that check
+	Granted   Access // the rights there are, if that check was reached
 	Refused   bool   // the STag grants it, but the stream does not
 }
 
 // Error names the STag, the access and what was found.
 func (e *AccessError) Error() string { return fmt.Sprintf("stag: %v: %s", e.Violation, e.Detail()) }
 
-// Detail is Error without the violation, for errors that say the same in their own words.
+// Detail returns the text of Error without the violation, for errors that describe it in
+// their own words.
 func (e *AccessError) Detail() string {
 	s := fmt.Sprintf("%v, %v of %d octets at 0x%x", e.STag, e.Wanted, e.Len, e.TO)
 	switch {
@@ -61,7 +62,8 @@ func (e *AccessError) Detail() string {
 // RuleInUse is the Rule of a RegisterError for a region to which windows are bound.
 const RuleInUse = "region in use"
 
-// A RegisterError says why memory could not be registered, bound or given up.
+// A RegisterError reports why memory could not be registered, bound or
+// deregistered.
 type RegisterError struct {
 	Rule   string // the rule that was broken, in a word or two
 	Reason string

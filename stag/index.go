@@ -15,7 +15,7 @@ type index struct {
 	used  int // live and removed
 }
 
-// removed stands in a slot whose entry is gone: a search goes on behind it.
+// removed is in a slot whose entry is gone: a search continues behind it.
 var removed = &Entry{}
 
 const minSlots = 64
@@ -44,7 +44,7 @@ func (x *index) insert(e *Entry) {
 	x.used++
 }
 
-// rebuild moves the live entries to a table with room for as many again.
+// rebuild moves the live entries to a table with slots for as many again.
 func (x *index) rebuild() *[]atomic.Pointer[Entry] {
 	size := minSlots
 	for size < 4*(x.live+1) {
@@ -72,7 +72,7 @@ func (*index) put(slots []atomic.Pointer[Entry], e *Entry) {
 	slots[at].Store(e)
 }
 
-// remove takes an entry out, if it is there.
+// remove removes an entry, if it is there.
 func (x *index) remove(e *Entry) {
 	if x.find(e.index) != e {
 		return

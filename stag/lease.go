@@ -1,26 +1,27 @@
 package stag
 
-// A Lease is a run of accesses by one user. Mostly, there are many in a row under
-// the same STag: the Lease finds it once and holds its memory open until End, and
-// then only judges each access. The zero Lease is ready for use; it is not safe
-// for concurrent use.
+// A Lease is a series of accesses by one user. Mostly, many in a row use the
+// same STag: the Lease looks it up once, holds its memory open until End, and
+// only checks each access. The zero Lease is ready for use; it is not safe for
+// concurrent use.
 //
 // Invalidation and deregistration wait for the End. So it must come soon, and
 // before its user waits for anything or changes the state of an entry.
 type Lease struct{ held []tenancy }
 
-// A tenancy is an entry that a Lease holds, and what went through it.
+// A tenancy is an entry that a Lease holds, and counts of the accesses through
+// it.
 type tenancy struct {
 	entry                         *Entry
 	stag                          STag
 	accesses, octetsIn, octetsOut uint64
 }
 
-// leaseReach is how many of the entries that were opened last are looked at
-// before the table is.
+// leaseReach is how many of the entries that were opened last are searched
+// before the table.
 const leaseReach = 4
 
-// Open is Table.Acquire, but the memory stays open until End.
+// Open is like Table.Acquire, but the memory stays open until End.
 func (l *Lease) Open(t *Table, s STag, by Scope, need Access, to, n uint64) ([]byte, error) {
 	h, off, err := l.look(t, s, by, need, to, n)
 	if err != nil {
@@ -35,14 +36,14 @@ func (l *Lease) Open(t *Table, s STag, by Scope, need Access, to, n uint64) ([]b
 	return h.entry.mem[off : off+n : off+n], nil
 }
 
-// Check is Table.Check.
+// Check is like Table.Check.
 func (l *Lease) Check(t *Table, s STag, by Scope, need Access, to, n uint64) error {
 	_, _, err := l.look(t, s, by, need, to, n)
 	return err
 }
 
-// look judges an access to an entry, which is held afterwards, and returns where
-// in its memory the access begins.
+// look checks an access to an entry, which is held afterwards, and returns
+// where in its memory the access begins.
 func (l *Lease) look(t *Table, s STag, by Scope, need Access, to, n uint64) (*tenancy, uint64, error) {
 	h := l.find(s)
 	if h == nil {
@@ -71,7 +72,7 @@ func (l *Lease) find(s STag) *tenancy {
 // Idle reports whether nothing is held.
 func (l *Lease) Idle() bool { return len(l.held) == 0 }
 
-// End lets go of everything. Memory that Open has returned must not be touched
+// End releases everything. Memory that Open has returned must not be accessed
 // after it.
 func (l *Lease) End() {
 	for i := range l.held {
@@ -83,7 +84,7 @@ func (l *Lease) End() {
 	l.held = l.held[:0]
 }
 
-// Count brings the Stats of the entries up to date, as End does.
+// Count updates the Stats of the entries, as End does.
 func (l *Lease) Count() {
 	for i := range l.held {
 		l.held[i].count()

@@ -262,7 +262,7 @@ func TestRevocationWaitsForTheEndOfALease(t *testing.T) {
 				for e.Valid() {
 					runtime.Gosched()
 				}
-				// Who holds it may go on; nobody else can begin.
+				// Who holds it may continue; nobody else can begin.
 				if _, err := l.Open(&f.Table, s, Scope{f.a, 3}, RemoteWrite, 0x10000, 1); err != nil {
 					t.Errorf("the Lease that holds it: %v", err)
 				}

@@ -8,7 +8,7 @@ import (
 	"urnic/pd"
 )
 
-// lookups is a table with many regions of 4096 octets, and their STags in a
+// lookups is a table with many regions of 4096 bytes, and their STags in a
 // random order.
 type lookups struct {
 	Table

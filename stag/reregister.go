@@ -2,11 +2,11 @@ package stag
 
 import "urnic/pd"
 
-// Reregister changes the domain and the rights of a valid region, and from which TO it
-// counts. Memory and STag stay. While it waits for those who use the memory, the STag is
-// not valid; when it returns, the new rights hold for everybody. On an error nothing has
-// changed. It returns a *RegisterError if the region can't be changed, and a
-// *pd.LimitError if it exceeds a quota of the domain.
+// Reregister changes the domain, the rights and the TOs of a valid region. It keeps the
+// memory and the STag. While it waits for users of the memory, the STag is not valid.
+// When it returns, the new rights apply to all users. It returns a *RegisterError if the
+// region can't be changed, and a *pd.LimitError if it exceeds a quota of the domain. On
+// an error nothing has changed.
 func (e *Entry) Reregister(d *pd.Domain, m Memory) error {
 	if err := m.check(); err != nil {
 		return err

@@ -19,8 +19,8 @@ func Make(index uint32, key uint8) STag { return STag(index<<KeyBits | uint32(ke
 // Index returns the part of s by which the RNIC finds the memory.
 func (s STag) Index() uint32 { return uint32(s) >> KeyBits }
 
-// Key returns the part of s that must match what the memory was last made
-// valid with.
+// Key returns the part of s that must match the key with which the memory was
+// last made valid.
 func (s STag) Key() uint8 { return uint8(s) }
 
 // WithKey returns s with another key.

@@ -8,17 +8,17 @@ import (
 
 // A Table holds the STags of one device. The zero Table is empty and ready.
 type Table struct {
-	mu    sync.Mutex // serialises whatever changes an entry's state; no pin is held under it
+	mu    sync.Mutex // serializes changes of an entry's state; no pin is held under it
 	index index
 }
 
-// A Memory says what a region covers and what may be done with it.
+// A Memory describes what a region covers and which accesses are allowed.
 type Memory struct {
-	Mem []byte // at least one octet
+	Mem []byte // at least one byte
 
-	// Base is the TO of Mem's first octet: the address, or 0 for a
-	// zero-based region, or what the consumer likes. Base+len(Mem) must be
-	// less than 2^64.
+	// Base is the TO of Mem's first byte: the address, 0 for a zero-based
+	// region, or a value that the program chooses. Base+len(Mem) must be less
+	// than 2^64.
 	Base   uint64
 	Access Access
 	Stream Stream // if not zero, only this stream may use the STag (RFC 5041 §8.2)
@@ -34,8 +34,8 @@ func (m *Memory) check() error {
 	return m.Access.check()
 }
 
-// Register makes memory reachable under a new STag of domain d, with a random
-// index and key. It returns a *RegisterError for memory or rights that can't be
+// Register opens memory under a new STag of domain d, with a random index and
+// key. It returns a *RegisterError for memory or rights that can't be
 // registered, a *pd.LimitError when a quota is used up.
 func (t *Table) Register(d *pd.Domain, m Memory) (*Entry, error) {
 	if err := m.check(); err != nil {
@@ -51,9 +51,8 @@ func (t *Table) Register(d *pd.Domain, m Memory) (*Entry, error) {
 	return e, nil
 }
 
-// Allocate makes a region of domain d that is not valid yet, for up to maxLen
-// octets, to be made valid by Entry.FastRegister. The errors are those of
-// Register.
+// Allocate creates a region of domain d for up to maxLen bytes. It is not valid
+// until Entry.FastRegister. The errors are those of Register.
 func (t *Table) Allocate(d *pd.Domain, maxLen uint64) (*Entry, error) {
 	if maxLen == 0 {
 		return nil, &RegisterError{Rule: "length", Reason: "a region for no octets: give at least one"}
@@ -61,7 +60,7 @@ func (t *Table) Allocate(d *pd.Domain, maxLen uint64) (*Entry, error) {
 	return t.add(d, Region, maxLen)
 }
 
-// AllocateWindow makes a window of domain d that is not bound yet; kind is
+// AllocateWindow creates a window of domain d that is not bound yet; kind is
 // Window1 or Window2.
 func (t *Table) AllocateWindow(d *pd.Domain, kind Kind) (*Entry, error) {
 	if kind != Window1 && kind != Window2 {
@@ -107,11 +106,10 @@ func (e *Entry) validate(m Memory, key uint8) {
 	e.refs.Add(-revoked)
 }
 
-// FastRegister makes an allocated region valid: it covers memory of at most the
-// length it was allocated for, under the consumer's key, which must differ from
-// the last one, so that an old STag never matches again. It returns a
-// *RegisterError if the region is valid already or something is wrong with key
-// or memory.
+// FastRegister makes an allocated region valid: it then covers memory of at
+// most the length that it was allocated for. The caller's key must differ from
+// the last one, so that an old STag does not match. It returns a *RegisterError
+// if the region is already valid, or the key or the memory is wrong.
 func (e *Entry) FastRegister(m Memory, key uint8) error {
 	if err := m.check(); err != nil {
 		return err
@@ -139,13 +137,13 @@ func (e *Entry) FastRegister(m Memory, key uint8) error {
 
 // Invalidate closes the memory of a valid region or window; the entry can be
 // made valid again. When it returns, nothing is placed through the STag any
-// more. s must be the STag that is valid now. It returns an *AccessError if it
-// is not, a *RegisterError if windows are bound to the region.
+// more. It returns an *AccessError if s is not the STag that is valid now, a
+// *RegisterError if windows are bound to the region.
 func (t *Table) Invalidate(s STag, by Scope) error {
 	return t.invalidate(s, by, 0)
 }
 
-// RemoteInvalidate is Invalidate on behalf of a peer, which takes the right
+// RemoteInvalidate is Invalidate on behalf of a peer. It requires the right
 // RemoteInvalidate and an STag that no other stream can use (RFC 5040 §8.1.1
 // rule 7). It returns an *AccessError if the STag is not valid or not the
 // stream's, a *RegisterError if it can't be invalidated.
@@ -197,7 +195,7 @@ func (e *Entry) close() {
 	e.clear()
 }
 
-// clear forgets the memory of an entry that nobody holds. The caller holds mu.
+// clear forgets the memory of an entry that nothing holds. The caller holds mu.
 func (e *Entry) clear() {
 	e.mem, e.access, e.scope = nil, 0, Scope{}
 	if e.region != nil {
@@ -207,9 +205,9 @@ func (e *Entry) clear() {
 	e.state = invalid
 }
 
-// Deregister takes the entry out of the table for good. When it returns,
+// Deregister removes the entry from the table for good. When it returns,
 // nothing is placed through its STag any more. It returns a *RegisterError if
-// windows are bound to the region, and nil if the entry is gone already.
+// windows are bound to the region, and nil if the entry is already gone.
 func (e *Entry) Deregister() error {
 	e.turn.Lock()
 	defer e.turn.Unlock()

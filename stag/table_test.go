@@ -28,7 +28,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// register registers 4096 octets at offset 0x10000 in domain a.
+// register registers 4096 bytes at offset 0x10000 in domain a.
 func (f *fixture) register(access Access, stream Stream) (*Entry, []byte) {
 	f.Helper()
 	mem := make([]byte, 4096)

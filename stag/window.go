@@ -8,22 +8,22 @@ import (
 // keys is how many keys there are.
 const keys = 256
 
-// A Binding says what part of a region a window opens, and for what.
+// A Binding is the part of a region that a window opens, and its rights.
 type Binding struct {
 	Region *Entry
 	Base   uint64 // TO within the region where the window begins; the window's own TOs too
-	Len    uint64 // octets; 0 unbinds a type 1 window
+	Len    uint64 // bytes; 0 unbinds a type 1 window
 	Access Access // remote rights only
 	Key    uint8  // of a type 2 window, to differ from its last one
-	Drawn  bool   // Key is what DrawKey has returned of a type 1 window; else the RNIC chooses it now
+	Drawn  bool   // Key is a type 1 window's key from DrawKey; else the RNIC chooses it now
 	By     Scope  // the stream that binds
 }
 
-// Bind binds a window to part of a region and returns its STag. A type 1
-// window belongs to the domain and may be bound anew at any time; the STag it
-// had until then is closed first. A type 2 window must be invalid, and belongs
-// to the stream that binds it. It returns a *RegisterError if window, region,
-// range, rights or key don't allow it.
+// Bind binds a window to part of a region and returns its STag. A type 1 window
+// belongs to the domain and may be bound again at any time; its old STag is
+// closed first. A type 2 window must be invalid, and belongs to the stream that
+// binds it. It returns a *RegisterError if window, region, range, rights or key
+// don't allow it.
 func (e *Entry) Bind(b Binding) (STag, error) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
@@ -56,7 +56,7 @@ func (e *Entry) Bind(b Binding) (STag, error) {
 	return Make(e.index, key), nil
 }
 
-// DrawKey returns the key that a type 1 window is to have when it is bound next, so
+// DrawKey returns the key that a type 1 window will have when it is bound next, so
 // that its STag is known before. See Binding.
 func (e *Entry) DrawKey() uint8 {
 	e.turn.Lock()
@@ -64,15 +64,15 @@ func (e *Entry) DrawKey() uint8 {
 	return e.nextKey()
 }
 
-// nextKey chooses the key of a type 1 window: one that can't be told from those
-// before it (RFC 5040 §8.1.1 rule 8), and that comes up again only when all others
-// have (RFC 5042 §6.1.1). The caller holds turn.
+// nextKey chooses the key of a type 1 window: one that can't be derived from those
+// before it (RFC 5040 §8.1.1 rule 8), and that is repeated only when all others
+// have been used (RFC 5042 §6.1.1). The caller holds turn.
 func (e *Entry) nextKey() uint8 {
 	if e.keys == nil {
 		var random [2 * keys]byte
 		_, _ = rand.Read(random[:]) // never fails
 		e.keys = new([keys]uint8)
-		for i := range e.keys { // the next key goes to any place so far, and what is there to the end
+		for i := range e.keys { // the next key moves to any earlier position, and what is there moves to the end
 			at := int(binary.NativeEndian.Uint16(random[2*i:])) % (i + 1)
 			e.keys[i], e.keys[at] = e.keys[at], uint8(i)
 		}
@@ -82,8 +82,8 @@ func (e *Entry) nextKey() uint8 {
 	return k
 }
 
-// mayBind checks a binding under turn and mu. The region can't cease to be
-// valid meanwhile, as that takes mu too.
+// mayBind checks a binding under turn and mu. The region can't become invalid
+// meanwhile, as that takes mu too.
 func (e *Entry) mayBind(b Binding) error {
 	fail := func(rule, reason string) error {
 		return &RegisterError{Rule: rule, Reason: reason, STag: Make(e.index, e.lastKey)}

@@ -12,7 +12,7 @@ import (
 func TestCancelledThreadsLeaveNoLock(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "cancel")
 	if err := command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O2", "-o", program,
-		"testdata/cancel.c", "tests/pair.c", "tests/support.c", "-libverbs", "-lrdmacm", "-pthread"); err != nil {
+		"testdata/cancel.c", "tests/pair.c", "tests/rsocket_pair.c", "tests/support.c", "-libverbs", "-lrdmacm", "-pthread"); err != nil {
 		t.Fatal(err)
 	}
 	for mode, variable := range modes(libraries(t)) {

@@ -18,7 +18,7 @@ import (
 // engine is that of the process, from urnic_engine_open on. Other calls come later.
 var engine atomic.Pointer[dropin.Engine]
 
-// stderr is where lines for people go: the descriptor, not what Go has of it, so that
+// stderr is where human-readable lines go: the descriptor, not what Go has of it, so that
 // it is not closed with a program's.
 type stderr struct{}
 
@@ -49,6 +49,8 @@ var (
 	_ [C.sizeof_struct_urnic_srq_attr - unsafe.Sizeof(dropin.SRQAttr{})]struct{}
 	_ [unsafe.Sizeof(dropin.QPInit{}) - C.sizeof_struct_urnic_qp_init]struct{}
 	_ [C.sizeof_struct_urnic_qp_init - unsafe.Sizeof(dropin.QPInit{})]struct{}
+	_ [unsafe.Sizeof(dropin.AHAttr{}) - C.sizeof_struct_urnic_ah_attr]struct{}
+	_ [C.sizeof_struct_urnic_ah_attr - unsafe.Sizeof(dropin.AHAttr{})]struct{}
 	_ [unsafe.Sizeof(dropin.QPAttr{}) - C.sizeof_struct_urnic_qp_attr]struct{}
 	_ [C.sizeof_struct_urnic_qp_attr - unsafe.Sizeof(dropin.QPAttr{})]struct{}
 	_ [unsafe.Sizeof(dropin.SendWR{}) - C.sizeof_struct_urnic_send_wr]struct{}
@@ -86,6 +88,7 @@ func urnic_engine_open(setup *C.struct_urnic_setup) C.int {
 			settings = append(settings, C.GoString(*at))
 		}
 	}
+	dropin.StartHandles(uint32(setup.generation))
 	e, err := dropin.Open(settings, stderr{})
 	if err != nil {
 		_, _ = stderr{}.Write([]byte("urnic: " + err.Error() + "\n")) // there is nobody else to tell
@@ -106,21 +109,21 @@ func urnic_engine_log(level C.uint32_t, message *C.char) {
 }
 
 //export urnic_engine_device
-func urnic_engine_device(out *C.struct_urnic_device) C.int {
-	return C.int(engine.Load().Device(as[dropin.DeviceAttr](unsafe.Pointer(out))))
+func urnic_engine_device(index C.uint32_t, out *C.struct_urnic_device) C.int {
+	return C.int(engine.Load().Device(uint32(index), as[dropin.DeviceAttr](unsafe.Pointer(out))))
 }
 
 //export urnic_engine_gid
-func urnic_engine_gid(index C.uint32_t, out *C.struct_urnic_gid) C.int {
-	return C.int(engine.Load().GID(uint32(index), as[dropin.GID](unsafe.Pointer(out))))
+func urnic_engine_gid(device, port, index C.uint32_t, out *C.struct_urnic_gid) C.int {
+	return C.int(engine.Load().GID(uint32(device), uint32(port), uint32(index), as[dropin.GID](unsafe.Pointer(out))))
 }
 
 //export urnic_engine_context_open
-func urnic_engine_context_open(cookie C.uint64_t, ctx *C.uint32_t, async *C.int32_t) C.int {
+func urnic_engine_context_open(device C.uint32_t, cookie C.uint64_t, ctx *C.uint32_t, async *C.int32_t) C.int {
 	if ctx == nil || async == nil {
 		return C.int(syscall.EINVAL)
 	}
-	h, fd, errno := engine.Load().ContextOpen(uint64(cookie))
+	h, fd, errno := engine.Load().ContextOpen(uint32(device), uint64(cookie))
 	put(ctx, h)
 	*async = C.int32_t(fd)
 	return C.int(errno)

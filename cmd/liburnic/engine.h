@@ -10,7 +10,7 @@
  * All that it exports is listed in URNIC_ENGINE below.
  *
  * Objects of the engine are named by handles, numbers above 0; 0 stands for none. What
- * can fail returns 0 or an errno. Nothing here blocks, unless it says so: who waits does
+ * can fail returns 0 or an errno. Nothing here blocks, unless it says so: whoever waits does
  * so in C, on file descriptors that the engine makes readable. Structs whose comment
  * says that they are rdma-core's have the layout of its ABI; abi.c compares them.
  */
@@ -19,19 +19,22 @@
 
 #include <stdint.h>
 
-#define URNIC_ENGINE_VERSION 3
+#define URNIC_ENGINE_VERSION 7
+
+/* Most devices of a process. */
+#define URNIC_MAX_DEVICES 16
 
 /* What a process has set: "NAME=value" strings, NULL at the end. */
 struct urnic_setup {
 	uint32_t version; /* URNIC_ENGINE_VERSION */
-	uint32_t reserved;
+	uint32_t generation; /* of the engine: how many forks lie between it and the first one */
 	const char *const *settings; /* URNIC_LOG, URNIC_STRICT, ...: see docs/drop-in.md */
 };
 
-/* The device, as all contexts see it. */
+/* A device, as all contexts see it. */
 struct urnic_device {
 	char name[64];
-	char version[64];   /* of the engine, for people */
+	char version[64];   /* of the engine, human-readable */
 	uint64_t guid;      /* in network byte order: node and system image */
 	uint32_t iwarp;     /* 1: it is an RNIC; 0: it says to be an Ethernet RDMA device */
 	uint32_t strict;
@@ -39,8 +42,10 @@ struct urnic_device {
 	uint32_t max_cq, max_cqe, max_mr, max_pd, max_mw;
 	uint32_t max_srq, max_srq_wr, max_srq_sge;
 	uint32_t max_rd_atomic; /* IRD and ORD */
-	uint32_t gids;          /* entries of the GID table now */
-	uint32_t reserved;
+	uint32_t gids;          /* entries of the first port's GID table now */
+	uint32_t ports;
+	uint32_t bound;         /* 1: each port has an address of its own; 0: it has all of the host's */
+	uint32_t qkey_violations; /* datagrams with a wrong Q_Key so far */
 	uint64_t max_mr_size;
 	uint64_t max_msg_size;
 };
@@ -56,7 +61,7 @@ struct urnic_gid {
 struct urnic_async {
 	uint32_t type; /* enum ibv_event_type */
 	uint32_t reserved;
-	uint64_t cookie; /* of the CQ, QP or SRQ; 0 for the port and the device */
+	uint64_t cookie; /* of the CQ, QP or SRQ; the number of the port */
 };
 
 /* rdma-core's: struct ibv_sge, ibv_mw_bind_info, ibv_send_wr, ibv_recv_wr, ibv_wc. */
@@ -92,6 +97,11 @@ struct urnic_send_wr {
 			uint64_t swap;
 			uint32_t rkey;
 		} atomic;
+		struct {
+			void *ah; /* struct ibv_ah: its handle is the engine's */
+			uint32_t remote_qpn;
+			uint32_t remote_qkey;
+		} ud;
 	} wr;
 	uint32_t remote_srqn;
 	union {
@@ -132,7 +142,7 @@ struct urnic_wc {
 /* A memory region: what the caller wants, and what it gets. */
 struct urnic_mr {
 	uint64_t addr, length;
-	uint64_t iova;   /* the TO of the first octet */
+	uint64_t iova;   /* the TO of the first byte */
 	uint32_t access; /* enum ibv_access_flags */
 	uint32_t mr;     /* out: handle */
 	uint32_t stag;   /* out: lkey and rkey */
@@ -161,7 +171,15 @@ struct urnic_qp_init {
 	uint32_t sq_sig_all;
 	uint32_t qp;  /* out: handle */
 	uint32_t qpn; /* out: 24 bits, of no other queue pair on this host */
-	uint32_t reserved;
+	uint32_t type; /* enum ibv_qp_type: RC, UC or UD */
+};
+
+/* Where datagrams go. */
+struct urnic_ah_attr {
+	uint32_t is_global; /* 0: to this host */
+	uint32_t sgid_index;
+	uint8_t dgid[16];
+	uint32_t port, reserved;
 };
 
 /* What of struct ibv_qp_attr matters, with its masks and states. */
@@ -188,16 +206,26 @@ struct urnic_conn_param {
 	uint32_t responder_resources; /* IRD */
 	uint32_t initiator_depth;     /* ORD */
 	uint32_t qp;                  /* handle */
+	uint32_t rnr_retry;           /* of the peer's Sends, as with rdma_cm of Linux */
+	uint32_t reserved;
+};
+
+/* What a queue pair of datagrams says with a connect or an accept. */
+struct urnic_service_param {
+	const void *private_data;
+	uint32_t private_data_len;
+	uint32_t qp_num;
 };
 
 /* An event of connection management. */
 struct urnic_cm_event {
 	uint64_t cookie; /* of the id; of a request: of the id that listens */
+	uint64_t group;  /* cookie of the group, of RDMA_CM_EVENT_MULTICAST_JOIN */
 	uint32_t type;   /* enum rdma_cm_event_type */
 	int32_t status;  /* 0, or an errno below 0, or why the peer has rejected */
 	uint32_t new_id; /* of a request: the handle of its id, which has no cookie yet */
 	uint32_t responder_resources, initiator_depth;
-	uint32_t qp_num;
+	uint32_t qp_num, qkey;
 	uint32_t private_data_len;
 	uint8_t private_data[512];
 };
@@ -213,7 +241,7 @@ struct urnic_addrs {
  *
  * open comes first and once; it gives ELIBBAD if the halves are of different versions. A context has its own objects; its async_fd is readable
  * while async_next has something. The descriptors that the engine gives out are
- * eventfds: non-blocking waits are poll(2)'s; who reads them spoils them. *_next return
+ * eventfds: non-blocking waits are poll(2)'s; whoever reads them spoils them. *_next return
  * EAGAIN if there is nothing.
  *
  * *_destroy and *_free return EBUSY while others use the object. qp_destroy and
@@ -226,14 +254,15 @@ struct urnic_addrs {
 #define URNIC_ENGINE(X)                                                                                                \
 	X(int, open, (const struct urnic_setup *setup))                                                                \
 	X(void, log, (uint32_t level, const char *message)) /* 1 error, 2 warning, 3 information, 4 debugging */       \
-	X(int, device, (struct urnic_device *out))                                                                     \
-	X(int, gid, (uint32_t index, struct urnic_gid *out))                                                           \
-	X(int, context_open, (uint64_t cookie, uint32_t *ctx, int32_t *async_fd))                                      \
+	X(int, device, (uint32_t index, struct urnic_device *out)) /* ENODEV: there are not so many */                 \
+	X(int, gid, (uint32_t device, uint32_t port, uint32_t index, struct urnic_gid *out))                           \
+	X(int, context_open, (uint32_t device, uint64_t cookie, uint32_t *ctx, int32_t *async_fd))                     \
 	X(int, context_close, (uint32_t ctx))                                                                          \
 	X(int, async_next, (uint32_t ctx, struct urnic_async *out))                                                    \
 	X(int, pd_alloc, (uint32_t ctx, uint32_t *pd))                                                                 \
 	X(int, pd_free, (uint32_t pd))                                                                                 \
 	X(int, mr_reg, (uint32_t pd, struct urnic_mr *mr))                                                             \
+	X(int, null_mr_alloc, (uint32_t pd, struct urnic_mr *mr))                                                      \
 	X(int, mr_rereg, (uint32_t mr, uint32_t flags, uint32_t pd, struct urnic_mr *in_out))                          \
 	X(int, mr_dereg, (uint32_t mr))                                                                                \
 	X(int, mw_alloc, (uint32_t pd, uint32_t type, uint32_t *mw, uint32_t *rkey))                                   \
@@ -260,6 +289,11 @@ struct urnic_addrs {
 	X(int, qp_post_all, (uint32_t qp, struct urnic_send_wr *wr)) /* all of the list, or none */                    \
 	X(int, qp_post_recv, (uint32_t qp, struct urnic_recv_wr *wr, struct urnic_recv_wr **bad))                      \
 	X(int, qp_destroy, (uint32_t qp))                                                                              \
+	X(void, leave, (void)) /* the process exits: closes connections; a second at most */                           \
+	X(int, ah_create, (uint32_t pd, const struct urnic_ah_attr *attr, uint32_t *ah))                               \
+	X(int, ah_destroy, (uint32_t ah))                                                                              \
+	X(int, qp_attach, (uint32_t qp, const void *gid)) /* 16 bytes: a multicast group */                           \
+	X(int, qp_detach, (uint32_t qp, const void *gid))                                                              \
 	X(int, evch_create, (uint32_t *evch, int32_t *fd))                                                             \
 	X(int, evch_next, (uint32_t evch, struct urnic_cm_event *out))                                                 \
 	X(int, evch_destroy, (uint32_t evch))                                                                          \
@@ -277,12 +311,17 @@ struct urnic_addrs {
 	X(int, id_reject, (uint32_t id, const void *private_data, uint32_t len))                                       \
 	X(int, id_disconnect, (uint32_t id))                                                                           \
 	X(int, id_set_option, (uint32_t id, uint32_t level, uint32_t name, const void *value, uint32_t len))           \
+	X(int, id_create_datagram, (uint32_t evch, uint64_t cookie, uint32_t *id)) /* of RDMA_PS_UDP */                \
+	X(int, id_resolve_service, (uint32_t id, const struct urnic_service_param *param))                             \
+	X(int, id_serve, (uint32_t id, const struct urnic_service_param *param))                                       \
+	X(int, id_join, (uint32_t id, const void *addr, uint32_t addr_len, uint64_t cookie)) /* only tells */          \
+	X(int, id_leave, (uint32_t id, uint64_t cookie))                                                               \
 	X(int, id_destroy, (uint32_t id)) /* its events that nobody has fetched are gone */
 
 #define URNIC_DECLARE(result, name, params) result urnic_engine_##name params;
 #define URNIC_MEMBER(result, name, params) result(*name) params;
 
-/* The exports as a table, for who loads the engine at run time. */
+/* The exports as a table, for whoever loads the engine at run time. */
 struct urnic_engine {
 	URNIC_ENGINE(URNIC_MEMBER)
 };

@@ -20,9 +20,11 @@ var (
 	_ [C.sizeof_struct_urnic_addrs - unsafe.Sizeof(dropin.CMAddrs{})]struct{}
 	_ [unsafe.Sizeof(dropin.ConnParam{}) - C.sizeof_struct_urnic_conn_param]struct{}
 	_ [C.sizeof_struct_urnic_conn_param - unsafe.Sizeof(dropin.ConnParam{})]struct{}
+	_ [unsafe.Sizeof(dropin.ServiceParam{}) - C.sizeof_struct_urnic_service_param]struct{}
+	_ [C.sizeof_struct_urnic_service_param - unsafe.Sizeof(dropin.ServiceParam{})]struct{}
 )
 
-// octets returns memory of the caller's, or nil if there is none.
+// bytes returns memory of the caller's, or nil if there is none.
 func octets(p unsafe.Pointer, n C.uint32_t) []byte {
 	if p == nil {
 		return nil
@@ -124,4 +126,34 @@ func urnic_engine_id_set_option(id, level, name C.uint32_t, value unsafe.Pointer
 //export urnic_engine_id_destroy
 func urnic_engine_id_destroy(id C.uint32_t) C.int {
 	return C.int(engine.Load().IDDestroy(dropin.Handle(id)))
+}
+
+//export urnic_engine_id_create_datagram
+func urnic_engine_id_create_datagram(evch C.uint32_t, cookie C.uint64_t, id *C.uint32_t) C.int {
+	if id == nil {
+		return C.int(syscall.EINVAL)
+	}
+	h, errno := engine.Load().IDCreateDatagram(dropin.Handle(evch), uint64(cookie))
+	put(id, h)
+	return C.int(errno)
+}
+
+//export urnic_engine_id_resolve_service
+func urnic_engine_id_resolve_service(id C.uint32_t, param *C.struct_urnic_service_param) C.int {
+	return C.int(engine.Load().IDResolveService(dropin.Handle(id), as[dropin.ServiceParam](unsafe.Pointer(param))))
+}
+
+//export urnic_engine_id_serve
+func urnic_engine_id_serve(id C.uint32_t, param *C.struct_urnic_service_param) C.int {
+	return C.int(engine.Load().IDServe(dropin.Handle(id), as[dropin.ServiceParam](unsafe.Pointer(param))))
+}
+
+//export urnic_engine_id_join
+func urnic_engine_id_join(id C.uint32_t, addr unsafe.Pointer, n C.uint32_t, cookie C.uint64_t) C.int {
+	return C.int(engine.Load().IDJoin(dropin.Handle(id), octets(addr, n), uint64(cookie)))
+}
+
+//export urnic_engine_id_leave
+func urnic_engine_id_leave(id C.uint32_t, cookie C.uint64_t) C.int {
+	return C.int(engine.Load().IDLeave(dropin.Handle(id), uint64(cookie)))
 }

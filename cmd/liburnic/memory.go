@@ -16,6 +16,11 @@ func urnic_engine_mr_reg(pd C.uint32_t, mr *C.struct_urnic_mr) C.int {
 	return C.int(engine.Load().MRReg(dropin.Handle(pd), as[dropin.Region](unsafe.Pointer(mr))))
 }
 
+//export urnic_engine_null_mr_alloc
+func urnic_engine_null_mr_alloc(pd C.uint32_t, mr *C.struct_urnic_mr) C.int {
+	return C.int(engine.Load().NullMRAlloc(dropin.Handle(pd), as[dropin.Region](unsafe.Pointer(mr))))
+}
+
 //export urnic_engine_mr_rereg
 func urnic_engine_mr_rereg(mr, flags, pd C.uint32_t, inOut *C.struct_urnic_mr) C.int {
 	return C.int(engine.Load().MRRereg(dropin.Handle(mr), uint32(flags), dropin.Handle(pd), as[dropin.Region](unsafe.Pointer(inOut))))

@@ -123,7 +123,32 @@ func urnic_engine_qp_post_recv(qp C.uint32_t, wr *C.struct_urnic_recv_wr, bad **
 	return C.int(engine.Load().QPPostRecv(dropin.Handle(qp), as[dropin.RecvWR](unsafe.Pointer(wr)), as[*dropin.RecvWR](unsafe.Pointer(bad))))
 }
 
+//export urnic_engine_leave
+func urnic_engine_leave() { engine.Load().Leave() }
+
 //export urnic_engine_qp_destroy
 func urnic_engine_qp_destroy(qp C.uint32_t) C.int {
 	return C.int(engine.Load().QPDestroy(dropin.Handle(qp)))
+}
+
+//export urnic_engine_ah_create
+func urnic_engine_ah_create(pd C.uint32_t, attr *C.struct_urnic_ah_attr, ah *C.uint32_t) C.int {
+	h, errno := engine.Load().AHCreate(dropin.Handle(pd), as[dropin.AHAttr](unsafe.Pointer(attr)))
+	put(ah, h)
+	return C.int(errno)
+}
+
+//export urnic_engine_ah_destroy
+func urnic_engine_ah_destroy(ah C.uint32_t) C.int {
+	return C.int(engine.Load().AHDestroy(dropin.Handle(ah)))
+}
+
+//export urnic_engine_qp_attach
+func urnic_engine_qp_attach(qp C.uint32_t, gid unsafe.Pointer) C.int {
+	return C.int(engine.Load().QPAttach(dropin.Handle(qp), as[[16]byte](gid)))
+}
+
+//export urnic_engine_qp_detach
+func urnic_engine_qp_detach(qp C.uint32_t, gid unsafe.Pointer) C.int {
+	return C.int(engine.Load().QPDetach(dropin.Handle(qp), as[[16]byte](gid)))
 }

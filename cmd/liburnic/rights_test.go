@@ -54,6 +54,10 @@ func TestSettingsOfProgramsWithMoreRights(t *testing.T) {
 	if err := os.Chmod(out, 0o777); err != nil {
 		t.Fatal(err)
 	}
+	view := filepath.Join(dir, "view")
+	if err := os.MkdirAll(filepath.Join(view, "class/infiniband/of-a-test"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	recording := filepath.Join(out, "recording.pcapng")
 	file := filepath.Join(dir, "settings")
 	if err := command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", file, "testdata/settings.c",
@@ -85,6 +89,9 @@ func TestSettingsOfProgramsWithMoreRights(t *testing.T) {
 				"URNIC_SETTLE=soon":                    "secure 0, no device\n",
 				"URNIC_ENGINE=/nowhere/engine.so":      "secure 0, no device\n",
 				"URNIC_PCAP=/nowhere/recording.pcap":   "secure 0, no device\n",
+				"URNIC_DEVICE=a/b":                     "secure 0, no device\n",
+				"URNIC_DEVICES=0":                      "secure 0, no device\n",
+				"URNIC_SYSFS=" + view:                  "secure 0, RNIC, view\n",
 				"URNIC_PCAP=" + recording:              "secure 0, RNIC\n",
 				"URNIC_PCAP=" + recording + "-%p.pcap": "secure 0, RNIC\n",
 			} {

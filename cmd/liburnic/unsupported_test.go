@@ -16,7 +16,7 @@ func TestUnsupportedRequestsAreToldByDefault(t *testing.T) {
 	if err != nil {
 		t.Fatalf("install ibverbs-utils: %v", err)
 	}
-	const why = "urnic: create QP: only the type IBV_QPT_RC is there: iWARP has no datagrams, "
+	const why = "urnic: create QP: the only type is IBV_QPT_RC: iWARP has no datagrams, "
 	for mode, variable := range modes(lib) {
 		out, err := output(t, pingpong, variable)
 		if err == nil || strings.Count(out, why) != 1 || strings.Count(out, "urnic: ") != 1 {

@@ -22,7 +22,7 @@ func adviseDial(err error, address, source string, timeout time.Duration) error 
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return advise(err, "nobody listens at %s%s: start `urnic rping -s -p %s` there first, or give the port with -p", address, errno(err), port)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return advise(err, "no way leads to %s%s: check the address and this machine's routes", address, errno(err))
+		return advise(err, "no route to %s%s: check the address and this machine's routes", address, errno(err))
 	case source != "" && errors.Is(err, syscall.EADDRNOTAVAIL):
 		return advise(err, "-I %s: that is no address of this machine: give one of its own%s", source, errno(err))
 	case source != "" && errors.As(err, &mixed):
@@ -45,7 +45,7 @@ func adviseListen(err error, address string) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return advise(err, "another program listens at port %s%s: give another port with -p", port, errno(err))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return advise(err, "%s is no address of this machine: give one of its own with -a, or leave -a out to listen at all%s", host, errno(err))
+		return advise(err, "%s is no address of this machine: give one of its own with -a, or leave -a out to listen at all addresses%s", host, errno(err))
 	case errors.Is(err, syscall.EACCES):
 		return advise(err, "port %s is for privileged programs: give one from 1024 on with -p%s", port, errno(err))
 	}

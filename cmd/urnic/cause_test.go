@@ -16,8 +16,7 @@ import (
 // A start that fails says why once, in the words of this program. With --log-level debug it
 // says besides what each layer has to say.
 func TestAFailedStartStatesItsCauseOnce(t *testing.T) {
-	free := freePort(t, "127.0.0.1")
-	nobody := "127.0.0.1:" + free
+	nobody := "127.0.0.1:" + unusedPort
 	l, err := peerDevice(t).Listen(t.Context(), "127.0.0.1:0")
 	do(t, err)
 	go func() {
@@ -34,7 +33,7 @@ func TestAFailedStartStatesItsCauseOnce(t *testing.T) {
 	for _, tt := range []struct {
 		args, want, layer string
 	}{
-		{"rping -c -a 127.0.0.1 -p " + free, refused, "*rnic.OpError"},
+		{"rping -c -a 127.0.0.1 -p " + unusedPort, refused, "*rnic.OpError"},
 		{"rping -c -a 127.0.0.1 -p " + port(l.Addr()), rejected, "*mpa.RejectedError"},
 		{"rping -c -a 127.0.0.1 --connect-timeout 100ms -p " + silent[len("127.0.0.1:"):], late, "*rnic.OpError"},
 		{"perf client " + nobody, refused, "*net.OpError"},
@@ -43,8 +42,8 @@ func TestAFailedStartStatesItsCauseOnce(t *testing.T) {
 		{"rpc call " + nobody + " nfs 3 --rdma", refused, "*rnic.OpError"},
 		{"rpc call " + l.Addr().String() + " nfs 3 --rdma", rejected, "*rnic.OpError"},
 		{"rpc info " + nobody, refused, "*net.OpError"},
-		{"nfs ls nfs://" + nobody + "/x?mountport=" + free, refused, "*net.OpError"},
-		{"nfs ls nfs+rdma://" + nobody + "/x?mountport=" + free, refused, "*net.OpError"},
+		{"nfs ls nfs://" + nobody + "/x?mountport=" + unusedPort, refused, "*net.OpError"},
+		{"nfs ls nfs+rdma://" + nobody + "/x?mountport=" + unusedPort, refused, "*net.OpError"},
 		{"nfs cat nfs://" + nobody + "/x", "nobody listens at " + nobody, "*nfs.MountServiceError"},
 		{"conform --target " + nobody, "the target can't be reached at " + nobody + " (connection refused): ", "*net.OpError"},
 		{"conform --profile urnic --target " + nobody, "the target can't be reached at " + nobody + " (connection refused): ", "*net.OpError"},

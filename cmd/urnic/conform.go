@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,40 +21,52 @@ import (
 	"urnic/conformance"
 	"urnic/conformance/cases"
 	"urnic/conformance/profile"
+	"urnic/conformance/rdpconn"
 	"urnic/conformance/report"
 	"urnic/conformance/wire"
-	"urnic/internal/listen"
+	"urnic/internal/host/listen"
+	"urnic/internal/host/plural"
+	"urnic/internal/host/version"
 )
 
-const conformLong = `Conform says of an iWARP endpoint whether it keeps the RFCs (5044, 5041, 5040, 6581, 7306,
-and what of 5042 can be seen), and which clause it breaks. It speaks to the endpoint, the
-target, over TCP, misbehaves on purpose, and judges every octet that comes back. Of a server
-or client of RPC-over-RDMA it says the same (8166, 8167, 8797).
+const conformLong = `Conform tests whether an iWARP endpoint, the target, conforms to RFCs 5044, 5041,
+5040, 6581 and 7306, and to what can be seen of 5042. It names each clause that is broken.
+It connects over TCP, misbehaves on purpose, and checks every byte that the target sends.
+It tests servers and clients of RPC-over-RDMA in the same way (8166, 8167, 8797).
 
-What it can judge depends on what runs at the target (--profile):
+What it can test depends on what runs at the target (--profile):
 
-  raw      anything that listens as an MPA responder, or connects: start-up, framing, refusals
-  rping    rdma-core's "rping -s -P" at --target, or "rping -c" again and again to --listen
-  urnic    the test service: "urnic conform serve", whose control address is --target
-  rpcrdma  an NFS server at --target, with an --export in which files may be made; or a
-           client that connects to --listen and calls, again and again
+  raw      any program that listens as an MPA responder, or connects: start-up,
+           framing, refusals
+  rping    rdma-core's "rping -s -P" at --target, or "rping -c" in a loop that
+           connects to --listen
+  urnic    the test service: "urnic conform serve", whose control address is
+           --target
+  rpcrdma  an NFS server at --target, with an --export in which the tester may
+           create files; or a client that connects to --listen and calls in a
+           loop
 
-Each case ends in pass, fail, inconclusive or skipped. A failed one is printed with what was
-sent, what had to come, what came, the exchange, and the clause. The report begins with the
-verdict on the run. PASS means that nothing failed; with --strict, that SHOULDs are kept too, and
-nothing is inconclusive.
+With --llp rdp it tests an RNIC over RDP in place of MPA over TCP
+(docs/ddp-over-rdp.md): the cases of DDP and RDMAP run, those of MPA's framing and
+start-up do not. The profile rpcrdma needs TCP.
 
-The exit status is 0 for PASS, 1 for FAIL, 2 if nothing was tested (wrong flags, no target there,
+Each case ends in pass, fail, inconclusive or skipped. For a failed case the report shows
+what was sent, what was expected, what came, the exchange, and the clause. The report
+begins with the verdict. PASS means that no case failed. With --strict, PASS also means
+that the target conforms to each SHOULD, and that no case was inconclusive.
+
+The exit status is 0 for PASS, 1 for FAIL, 2 if nothing was tested (wrong flags, no target,
 no iWARP endpoint), 3 for TARGET LOST, 4 for INCONCLUSIVE, and 130 for INTERRUPTED.
 
-It damages no memory but what the target opens to it, yet it is no guest for a machine in
-use: an endpoint may crash of it. Cases of which that is known come last; --spare leaves
-them out, --revive names a command that brings the target back in between. A target that does
-not answer any more ends the run.`
+Do not test a machine that others use. The tests write only to memory that the target
+opens to them, but an endpoint may crash. Cases that are known to crash endpoints run last.
+--spare leaves them out; --revive names a command that restarts the target in between. The
+run ends when the target does not answer any more.`
 
 // conformOptions are the flags of urnic conform.
 type conformOptions struct {
 	target, profile, listen  string
+	llp                      string
 	only                     []string
 	strict, list, verbose    bool
 	spare                    bool
@@ -71,21 +82,26 @@ func newConformCommand() *cobra.Command {
 	var o conformOptions
 	cmd := &cobra.Command{
 		Use:   "conform --target HOST:PORT [flags]",
-		Short: "Test whether an iWARP endpoint keeps the RFCs",
+		Short: "Test whether an iWARP endpoint conforms to the RFCs",
 		Long:  conformLong,
-		Example: `  urnic conform serve                                              offer the test service
-  urnic conform --target 127.0.0.1:7176 --profile urnic            test who offers it
+		Example: `  urnic conform serve                    offer the test service
+  urnic conform --target 127.0.0.1:7176 --profile urnic      test that service
   urnic conform --target 192.0.2.7:7174 --profile rping --html r.html
-  urnic conform --listen 192.0.2.9:7174 --profile rping            while the target runs rping -c
-  urnic conform --target 192.0.2.7:20049                           test what listens there
+  urnic conform --listen 192.0.2.9:7174 --profile rping      for rping -c
+  urnic conform --target 192.0.2.7:20049                     any MPA responder
   urnic conform --target 127.0.0.1:7176 --profile urnic --only rfc5041-7.1 -v
-  urnic conform --target 192.0.2.7:7174 --profile rping --spare    nothing that is known to crash
+  urnic conform --target 192.0.2.7:7174 --profile rping --spare
   urnic conform --target 192.0.2.7:20049 --profile rpcrdma --export /srv/test
-  urnic conform --list --only rfc6581                              what would be tested`,
+  urnic conform --llp rdp --target 127.0.0.1:7176 --profile urnic
+  urnic conform --list --only rfc6581                        list the cases
+  urnic conform compare siw.json urnic.json                  compare two reports`,
 		Args: func(cmd *cobra.Command, args []string) error { return untested(noArgs(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.checkLLP(); err != nil {
+				return untested(err)
+			}
 			if o.list {
-				return listCases(cmd.OutOrStdout(), o.only)
+				return listCases(cmd.OutOrStdout(), o.only, conformance.LLP(o.llp))
 			}
 			if err := o.check(cmd.Flags()); err != nil {
 				return untested(err)
@@ -96,49 +112,61 @@ func newConformCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return untested(flagError(cmd, err)) })
 	f := cmd.Flags()
 	f.StringVar(&o.target, "target", "", "the target's address, `HOST:PORT`")
-	f.StringVar(&o.profile, "profile", "raw", "what runs there: raw, rping, urnic or rpcrdma")
+	f.StringVar(&o.profile, "profile", "raw", "what runs at the target: raw, rping, urnic or rpcrdma")
+	f.StringVar(&o.llp, "llp", llpTCP, "what DDP runs on at the target: tcp (MPA over TCP), or rdp (RDP over UDP)")
 	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` to which the target connects, as initiator; 0.0.0.0 is IPv4 alone, [::] IPv6 alone")
 	f.StringSliceVar(&o.only, "only", nil, "cases to run, by `ID`, by the beginning of one (rfc5041-7.1), or by group")
-	f.BoolVar(&o.strict, "strict", false, "take a SHOULD that is not kept for a failure, and no inconclusive case for success")
+	f.BoolVar(&o.strict, "strict", false, "count a broken SHOULD as a failure, and an inconclusive case as no success")
 	f.DurationVar(&o.timeout, "timeout", conformance.DefaultTimeout, "how long an answer may take")
-	f.DurationVar(&o.settle, "settle", 10*time.Millisecond, "how long to wait after start-up, except with the profile urnic: Linux siw may lose an FPDU that comes at once")
+	f.DurationVar(&o.settle, "settle", 10*time.Millisecond, "wait this long after start-up, as Linux siw may lose an FPDU that comes at once; not with the profile urnic or over RDP")
 	f.IntVar(&o.jobs, "jobs", 0, "how many cases run at a time (0: 16 with the profile urnic, else 1)")
 	f.StringVar(&o.json, "json", "", "write the report as JSON to this `FILE` (- is standard output)")
-	f.StringVar(&o.junit, "junit", "", "write it as JUnit XML to this `FILE`")
-	f.StringVar(&o.html, "html", "", "write it as a page to this `FILE`")
-	f.StringVar(&o.pcaps, "pcap", "", "record each case into a file of this `DIR`")
+	f.StringVar(&o.junit, "junit", "", "write the report as JUnit XML to this `FILE`")
+	f.StringVar(&o.html, "html", "", "write the report as an HTML page to this `FILE`")
+	f.StringVar(&o.pcaps, "pcap", "", "record each case in a file of its own in this `DIR`")
 	f.BoolVar(&o.spare, "spare", false, "leave out the cases that are known to crash endpoints")
-	f.StringVar(&o.revive, "revive", "", "shell `COMMAND` that brings the target back, for when such a case has crashed it")
-	f.IntVar(&o.rpingSize, "rping-size", 0, "with the profile rping: `OCTETS` of the buffer of rping -s, its -S (0: found out)")
-	f.StringVar(&o.export, "export", "", "with the profile rpcrdma: exported `PATH` in which the tester may make files; none: cases of chunks are skipped")
-	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of the export's MOUNT service, over TCP (default: what the target's rpcbind says)")
+	f.StringVar(&o.revive, "revive", "", "shell `COMMAND` that restarts the target after a case has crashed it")
+	f.IntVar(&o.rpingSize, "rping-size", 0, "with the profile rping: `BYTES` of the buffer of rping -s, its -S (0: detect)")
+	f.StringVar(&o.export, "export", "", "with the profile rpcrdma: exported `PATH` in which the tester may create files; without it, cases of chunks are skipped")
+	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of the export's MOUNT service, over TCP (default: ask the target's rpcbind)")
 	f.StringVar(&o.handle, "handle", "", "file handle of the exported directory in `HEX`, in place of --export")
 	f.StringVar(&o.logLevel, "log-level", "error", "what to log to standard error: debug (each cause of an error), info, warn or error")
-	f.BoolVar(&o.list, "list", false, "list the cases, and how much of the RFCs they test")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the cases that passed, too")
-	cmd.AddCommand(newConformServeCommand())
+	f.BoolVar(&o.list, "list", false, "list the cases, and how many requirements of the RFCs they cover")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "also print the cases that passed")
+	cmd.AddCommand(newConformServeCommand(), newConformCompareCommand())
 	return cmd
+}
+
+// checkLLP looks at --llp.
+func (o *conformOptions) checkLLP() error {
+	switch {
+	case o.llp != llpTCP && o.llp != llpRDP:
+		return fmt.Errorf("--llp %s: must be tcp or rdp", o.llp)
+	case o.llp == llpRDP && o.profile == "rpcrdma":
+		return errors.New("--llp rdp: RPC-over-RDMA is tested over TCP alone: give another --profile")
+	}
+	return nil
 }
 
 // check finds what is wrong with the flags.
 func (o *conformOptions) check(f *pflag.FlagSet) error {
 	switch {
 	case !slices.Contains([]string{"raw", "rping", "urnic", "rpcrdma"}, o.profile):
-		return fmt.Errorf("--profile %s: say raw, rping, urnic or rpcrdma", o.profile)
+		return fmt.Errorf("--profile %s: must be one of raw, rping, urnic, rpcrdma", o.profile)
 	case o.profile != "rpcrdma" && (o.export != "" || o.mount != "" || o.handle != ""):
 		return errors.New("--export, --mount and --handle are for --profile rpcrdma")
 	case o.target == "" && (o.profile == "urnic" || o.listen == ""):
-		return errors.New("say which endpoint is to be tested: --target HOST:PORT, or --listen HOST:PORT if it connects")
+		return errors.New("no endpoint to test: give --target HOST:PORT, or --listen HOST:PORT if it connects")
 	case new(slog.Level).UnmarshalText([]byte(o.logLevel)) != nil:
-		return fmt.Errorf("--log-level %s: say debug, info, warn or error", o.logLevel)
+		return fmt.Errorf("--log-level %s: must be one of debug, info, warn, error", o.logLevel)
 	case o.timeout <= 0:
-		return fmt.Errorf("--timeout %v: say more than 0", o.timeout)
+		return fmt.Errorf("--timeout %v: must be more than 0", o.timeout)
 	case o.settle < 0:
-		return fmt.Errorf("--settle %v: say how long to wait, or 0", o.settle)
+		return fmt.Errorf("--settle %v: must be 0 or more", o.settle)
 	case o.jobs < 0:
-		return fmt.Errorf("--jobs %d: say 1 or more", o.jobs)
+		return fmt.Errorf("--jobs %d: must be 1 or more", o.jobs)
 	case o.rpingSize < 0:
-		return fmt.Errorf("--rping-size %d: say how many octets, or 0", o.rpingSize)
+		return fmt.Errorf("--rping-size %d: must be 0 or more", o.rpingSize)
 	case o.profile != "rping" && o.rpingSize != 0:
 		return errors.New("--rping-size is for --profile rping")
 	}
@@ -150,7 +178,7 @@ func (o *conformOptions) check(f *pflag.FlagSet) error {
 	if o.jobs == 0 && o.profile != "urnic" {
 		o.jobs = 1
 	}
-	if o.profile == "urnic" && !f.Changed("settle") {
+	if (o.profile == "urnic" || o.llp == llpRDP) && !f.Changed("settle") {
 		o.settle = 0
 	}
 	return nil
@@ -172,7 +200,7 @@ func runConform(ctx context.Context, o conformOptions, stdout, stderr io.Writer)
 		return untested(err)
 	}
 	if r.Count() == 0 {
-		return untested(fmt.Errorf("the cases selected are not for the profile %s: --list shows for which they are", o.profile))
+		return untested(fmt.Errorf("the selected cases do not run with the profile %s over %s: --list shows where they run", o.profile, p.LLP()))
 	}
 	if err := o.reach(ctx, p); err != nil {
 		return untested(err)
@@ -201,20 +229,28 @@ func runConform(ctx context.Context, o conformOptions, stdout, stderr io.Writer)
 func (o *conformOptions) newProfile(ctx context.Context) (conformance.Profile, func() error, error) {
 	if o.profile == "urnic" {
 		host, _, _ := net.SplitHostPort(o.listen)
-		return profile.NewUrnic(o.target, host, o.timeout), func() error { return nil }, nil
+		p := profile.NewUrnic(o.target, host, o.timeout)
+		if o.llp == llpRDP {
+			p.OverRDP()
+		}
+		return p, func() error { return nil }, nil
 	}
-	var listener *net.TCPListener
+	var listener profile.Listener
 	end := func() error { return nil }
 	if o.listen != "" {
-		l, err := listen.TCP(ctx, o.listen)
+		l, err := o.listens(ctx)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--listen %s: %w", o.listen, err)
 		}
-		listener, end = l.(*net.TCPListener), l.Close
+		listener, end = l, l.Close
 	}
 	switch o.profile {
 	case "rping":
-		return profile.NewRping(o.target, listener, o.timeout, o.rpingSize), end, nil
+		p := profile.NewRping(o.target, listener, o.timeout, o.rpingSize)
+		if o.llp == llpRDP {
+			p.OverRDP()
+		}
+		return p, end, nil
 	case "rpcrdma":
 		handle, err := hex.DecodeString(o.handle)
 		if err != nil {
@@ -223,7 +259,23 @@ func (o *conformOptions) newProfile(ctx context.Context) (conformance.Profile, f
 		export := profile.Export{Path: o.export, Mount: o.mount, Handle: handle}
 		return profile.NewRPCRDMA(o.target, listener, o.timeout, export), end, nil
 	}
-	return profile.NewRaw(o.target, listener, o.timeout), end, nil
+	p := profile.NewRaw(o.target, listener, o.timeout)
+	if o.llp == llpRDP {
+		p.OverRDP()
+	}
+	return p, end, nil
+}
+
+// listens opens --listen.
+func (o *conformOptions) listens(ctx context.Context) (profile.Listener, error) {
+	if o.llp == llpRDP {
+		return rdpconn.Listen(ctx, o.listen, rdpconn.Options{})
+	}
+	l, err := listen.TCP(ctx, o.listen)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil
 }
 
 // reach looks whether the target is there at all, and an iWARP endpoint, so that not each
@@ -248,6 +300,7 @@ func (o *conformOptions) reach(ctx context.Context, p conformance.Profile) error
 // adviseTarget says what to do about a target that can't be tested.
 func (o *conformOptions) adviseTarget(ctx context.Context, err error) error {
 	dialed, failed := errors.AsType[*net.OpError](err)
+	other, differs := errors.AsType[*profile.OtherLLPError](err)
 	switch {
 	case err == nil:
 		return nil
@@ -258,7 +311,9 @@ func (o *conformOptions) adviseTarget(ctx context.Context, err error) error {
 	case errors.Is(err, conformance.ErrRejects):
 		return fmt.Errorf("--target %s: %w: have a program listen there that accepts any private data", o.target, err)
 	case errors.Is(err, conformance.ErrUnanswered):
-		return fmt.Errorf("--target %s: %w: it is no iWARP endpoint, it hangs, or it needs a longer --timeout", o.target, err)
+		return fmt.Errorf("--target %s: %w: it is no iWARP endpoint, or it hangs, or it needs a longer --timeout", o.target, err)
+	case differs:
+		return fmt.Errorf("--target %s: %w: give --llp %s, or start `urnic conform serve --llp %s` there", o.target, err, other.Has.Name(), other.Wants.Name())
 	case o.profile == "urnic" && (!failed || dialed.Op != "dial"):
 		return fmt.Errorf("--target %s: what listens there is no test service: give the address of `urnic conform serve`: %w", o.target, err)
 	}
@@ -267,6 +322,10 @@ func (o *conformOptions) adviseTarget(ctx context.Context, err error) error {
 		"rping":   "start `rping -s -P` there first",
 		"urnic":   "start `urnic conform serve --listen HOST:PORT` there first",
 		"rpcrdma": "start the NFS server there first, and have it listen for RDMA",
+	}
+	if o.llp == llpRDP {
+		start["rping"] = "start `urnic rping -s -P --llp rdp` there first"
+		start["urnic"] = "start `urnic conform serve --llp rdp --listen HOST:PORT` there first"
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return advise(err, "the target can't be reached at %s%s: %s", o.target, errno(err), start[o.profile])
@@ -288,9 +347,9 @@ func revive(ctx context.Context, command string, stderr io.Writer) error {
 func (o *conformOptions) describe() string {
 	switch {
 	case o.target == "":
-		return "who connects to " + o.listen
+		return "an initiator that connects to " + o.listen
 	case o.listen != "" && o.profile != "urnic":
-		return o.target + ", and who connects to " + o.listen
+		return o.target + ", and an initiator that connects to " + o.listen
 	}
 	return o.target
 }
@@ -333,7 +392,7 @@ func writeTo(name string, stdout io.Writer, write func(io.Writer) error) (err er
 }
 
 // listCases prints the cases that are selected, and the coverage of the whole suite.
-func listCases(w io.Writer, only []string) error {
+func listCases(w io.Writer, only []string, over conformance.LLP) error {
 	groups := cases.All()
 	r := conformance.Runner{Groups: groups, Options: conformance.Options{Only: only}}
 	if err := r.Check(); err != nil {
@@ -341,6 +400,9 @@ func listCases(w io.Writer, only []string) error {
 	}
 	n := 0
 	for g, c := range r.Selected() {
+		if !c.IsFor(over) {
+			continue
+		}
 		needs := "raw and up"
 		switch {
 		case c.Needs&conformance.NeedRPC != 0:
@@ -350,17 +412,16 @@ func listCases(w io.Writer, only []string) error {
 		case c.Needs != 0:
 			needs = "rping and up"
 		}
-		fmt.Fprintf(w, "%s\n    %s\n    %s; profile %s; target as %s\n", c.ID(), c.Title, g, needs, strings.ReplaceAll(c.For().String(), " and ", " or "))
+		fmt.Fprintln(w, c.ID())
+		fmt.Fprintln(w, fillParagraph(c.Title, "    "))
+		fmt.Fprintln(w, fillParagraph(fmt.Sprintf("%s; profile %s; target as %s", g, needs, strings.ReplaceAll(c.For().String(), " and ", " or ")), "    "))
 		n++
 	}
-	fmt.Fprintf(w, "\n%d cases\n\n", n)
+	fmt.Fprintf(w, "\n%s\n\n", plural.Count(n, "case"))
 	return report.Coverage(w, conformance.CoverageOf(groups))
 }
 
 // toolName names this program, with its version, for the report.
 func toolName() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return "urnic " + info.Main.Version
-	}
-	return "urnic"
+	return "urnic " + version.Number
 }

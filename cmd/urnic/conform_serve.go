@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"urnic/conformance/service"
-	"urnic/internal/listen"
+	"urnic/conformance/service/server"
+	"urnic/internal/host/listen"
 )
 
 // conformServeOptions are the flags of urnic conform serve.
@@ -28,18 +29,20 @@ func newConformServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Offer the test service until interrupted",
-		Long: `Serve offers the test service (docs/conform-service.md): who connects gets an RNIC of its
-own, tells it what to do, and loses all of it when the connection ends.
+		Long: `Serve offers the test service (docs/conform-service.md). Each client that connects gets an
+RNIC of its own and controls it; the RNIC closes with the connection. With --llp rdp the
+RNIC runs on RDP over UDP; the service itself still runs over TCP.
 
-It has no authentication. Whoever can reach it can have memory registered here, opened to
-any peer, read and written, ports opened, and connections made. So it listens on loopback
-only, unless told otherwise; listen elsewhere only where none but those reach it who may.
-It connects to the host alone that asks it to, but for --connect-anywhere.
+The service has no authentication. Each client that reaches it can register memory here,
+open it to any peer, read and write it, open ports, and make connections. So it listens on
+loopback by default; use --listen only where no untrusted client can connect. It connects
+only to the host of the client, unless --connect-anywhere is given.
 
-With --json it says in one line that it listens: {"listening":"127.0.0.1:7176","protocol":1}.`,
+With --json it prints a JSON object in one line when it listens; see docs/json.md.`,
 		Example: `  urnic conform serve
   urnic conform serve --listen 127.0.0.1:0 --json
-  urnic conform serve --listen 192.0.2.7:7176 --pcap served.pcapng`,
+  urnic conform serve --listen 192.0.2.7:7176 --pcap served.pcapng
+  urnic conform serve --llp rdp         for urnic conform --llp rdp`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -51,10 +54,11 @@ With --json it says in one line that it listens: {"listening":"127.0.0.1:7176","
 	cmd.SetFlagErrorFunc(flagError) // not with the status of urnic conform
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7176", "`ADDRESS` and port to listen at; 0.0.0.0 is IPv4 alone, [::] IPv6 alone, no address both")
-	f.BoolVar(&o.json, "json", false, "say as a JSON object where it listens")
-	f.BoolVar(&o.connectAnywhere, "connect-anywhere", false, "let those who ask have connections made to any host")
-	f.IntVar(&o.maxSessions, "max-sessions", service.DefaultMaxSessions, "`SESSIONS` at a time")
+	f.BoolVar(&o.json, "json", false, "print the listening address as a JSON object")
+	f.BoolVar(&o.connectAnywhere, "connect-anywhere", false, "let clients have connections made to any host")
+	f.IntVar(&o.maxSessions, "max-sessions", server.DefaultMaxSessions, "most `SESSIONS` at a time")
 	o.add(f)
+	o.addLLP(f)
 	return cmd
 }
 
@@ -64,7 +68,7 @@ func (o *conformServeOptions) check() error {
 	}
 	switch {
 	case o.maxSessions < 1:
-		return fmt.Errorf("--max-sessions %d: say 1 or more", o.maxSessions)
+		return fmt.Errorf("--max-sessions %d: must be 1 or more", o.maxSessions)
 	case o.json && o.pcap == "-":
 		return errJSONAndPcap
 	}
@@ -81,6 +85,16 @@ func runConformServe(ctx context.Context, o *conformServeOptions, stdout, stderr
 		return err
 	}
 	defer func() { err = errors.Join(err, files.closeFiles()) }()
+	layer, end, err := o.lower(cfg.Record)
+	if err != nil {
+		return err
+	}
+	if layer != nil {
+		cfg.LowerLayer, cfg.Record = layer, nil
+	}
+	if end != nil {
+		files.close = append([]func() error{end}, files.close...)
+	}
 	l, err := listen.TCP(ctx, o.listen)
 	if err != nil {
 		return adviseConformListen(err, o.listen)
@@ -90,8 +104,8 @@ func runConformServe(ctx context.Context, o *conformServeOptions, stdout, stderr
 		out.w = stderr
 	}
 	out.print(o.ready(l.Addr()))
-	options := service.Options{Device: cfg, MaxSessions: o.maxSessions, ConnectAnywhere: o.connectAnywhere}
-	return errors.Join(service.Serve(ctx, l, options), out.failed)
+	options := server.Options{Device: cfg, MaxSessions: o.maxSessions, ConnectAnywhere: o.connectAnywhere}
+	return errors.Join(server.Serve(ctx, l, options), out.failed)
 }
 
 // ready is the line that says that the service listens.
@@ -99,7 +113,7 @@ func (o *conformServeOptions) ready(a net.Addr) string {
 	if !o.json {
 		return fmt.Sprintf("listening at %v", a)
 	}
-	line, err := jsonLine(struct {
+	line, err := jsonLine("urnic-conform-serve/1", struct {
 		Listening string `json:"listening"`
 		Protocol  int    `json:"protocol"`
 	}{a.String(), service.Version})

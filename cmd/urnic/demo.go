@@ -10,19 +10,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"urnic/internal/capture"
-	"urnic/internal/demo"
-	"urnic/internal/dissect"
+	"urnic/internal/host/plural"
+	"urnic/internal/program/demo"
+	"urnic/internal/program/dissect"
 )
 
 const demoLong = `Demo opens two emulated RNICs, connects them over loopback TCP, exercises every verb,
-checks each octet that moves, and prints what went over the wire as a ladder. The exit
-status is 0 if everything was as it should be.
+verifies each byte that moves, and prints what went over the wire as a ladder. The exit
+status is 0 if every step succeeded.
 
-With --json it prints one JSON object in place of all that:
-
-{"steps":[{"name","ok","octets_checked"}],   those that were run: the first failure ends it
- "ok":true|false,
- "error"}                                    what went wrong, if not ok`
+With --json it prints one JSON object in place of steps and ladder; see docs/json.md.`
 
 // demoOptions are the flags of urnic demo.
 type demoOptions struct {
@@ -39,6 +36,7 @@ func newDemoCommand() *cobra.Command {
 		Example: `  urnic demo
   urnic demo --pcap demo.pcapng     and open it in Wireshark
   urnic demo --quiet                without the ladder
+  urnic demo --llp rdp              over RDP in place of TCP
   urnic demo --json                 for programs`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,6 +50,7 @@ func newDemoCommand() *cobra.Command {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't print the ladder")
 	f.BoolVar(&o.json, "json", false, "write one JSON object in place of steps and ladder")
 	o.add(f)
+	o.addLLP(f)
 	return cmd
 }
 
@@ -81,12 +80,25 @@ func runDemo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (err 
 		ladder = io.Discard
 	}
 	var recording bytes.Buffer
-	cfg.Record = &recording
-	err = demo.Run(ctx, demo.Options{Step: step, Config: cfg})
+	layer, end, err := o.lower(&recording)
+	if err != nil {
+		return err
+	}
+	peer, _, err := o.lower(nil)
+	if err != nil {
+		return err
+	}
+	if cfg.LowerLayer = layer; layer == nil {
+		cfg.Record = &recording
+	}
+	err = demo.Run(ctx, demo.Options{Step: step, Config: cfg, Peer: peer})
+	if end != nil {
+		err = errors.Join(err, end())
+	}
 	if _, failed := recorded.Write(recording.Bytes()); failed != nil {
 		err = errors.Join(err, failed)
 	}
-	err = errors.Join(err, checkRecording(ctx, ladder, &recording))
+	err = errors.Join(err, checkRecording(ctx, ladder, &recording, layer == nil))
 	if o.json {
 		err = errors.Join(err, report.write(stdout, err))
 	}
@@ -100,7 +112,7 @@ func printStep(w io.Writer) func(demo.Result) {
 			fmt.Fprintf(w, "FAIL  %s\n", r.Name)
 			return
 		}
-		fmt.Fprintf(w, "ok    %-68s %8d octets checked\n", r.Name, r.Checked)
+		fmt.Fprintf(w, "ok    %-55s %7d bytes\n", r.Name, r.Checked)
 	}
 }
 
@@ -123,26 +135,30 @@ func (d *demoReport) add(r demo.Result) {
 
 func (d *demoReport) write(w io.Writer, err error) error {
 	d.OK, d.Error = err == nil, text(err)
-	return writeJSON(w, d)
+	return writeJSON(w, "urnic-demo/1", d)
 }
 
 // checkRecording prints the ladder, and checks that the recording keeps the
-// rules.
-func checkRecording(ctx context.Context, ladder io.Writer, recording io.Reader) error {
+// rules; iwarp says that it has to have a connection of iWARP.
+func checkRecording(ctx context.Context, ladder io.Writer, recording io.Reader, iwarp bool) error {
 	r, err := capture.NewReader(recording)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(ladder)
-	result, err := dissect.WriteLadder(ctx, ladder, r, dissect.Options{})
+	cfg := dissect.Config{Handler: dissect.Ladder(ladder, dissect.Options{})}
+	if !iwarp {
+		cfg.ULP = new(dissectRDPFlags).analyzer(true)
+	}
+	result, err := cfg.Analyze(ctx, r)
 	if err != nil {
 		return err
 	}
-	if len(result.Connections) == 0 {
+	if iwarp && len(result.Connections) == 0 {
 		return errors.New("the recording holds no iWARP connection, so nothing of it was checked: see it with `urnic demo --pcap FILE`")
 	}
 	if n := result.Violations(); n > 0 {
-		return fmt.Errorf("the recording breaks %d rules: see it with `urnic demo --pcap FILE` and `urnic dissect FILE`", n)
+		return fmt.Errorf("the recording breaks %s: see it with `urnic demo --pcap FILE` and `urnic dissect FILE`", plural.Count(n, "rule"))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"urnic/internal/capture"
-	"urnic/internal/demo"
+	"urnic/internal/program/demo"
 )
 
 // wantSteps checks that all steps are told as successes.
@@ -20,7 +20,7 @@ func wantSteps(t *testing.T, out string) {
 	t.Helper()
 	lines := strings.Split(out, "\n")
 	for i, s := range demo.Steps {
-		if len(lines) <= i || !strings.HasPrefix(lines[i], "ok    "+s.Name+" ") || !strings.HasSuffix(lines[i], " octets checked") {
+		if len(lines) <= i || !strings.HasPrefix(lines[i], "ok    "+s.Name+" ") || !strings.HasSuffix(lines[i], " bytes") {
 			t.Fatalf("line %d does not tell that %q is ok:\n%s", i+1, s.Name, out)
 		}
 	}
@@ -111,14 +111,24 @@ type demoResult struct {
 	Error *string
 }
 
-// decodeOne decodes the one JSON object that out must be.
+// decodeOne decodes the one JSON object that out must be, with a format.
 func decodeOne(t *testing.T, out string, into any) {
 	t.Helper()
-	d := json.NewDecoder(strings.NewReader(out))
+	d := json.NewDecoder(strings.NewReader(withoutFormat(t, out)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil || d.More() || strings.Count(out, "\n") != 1 {
 		t.Fatalf("not one object in one line: %v\n%s", err, out)
 	}
+}
+
+// withoutFormat returns a JSON object in a line without the format that it must begin with.
+func withoutFormat(t *testing.T, object string) string {
+	t.Helper()
+	format, rest, found := strings.Cut(object, ",")
+	if !found || !strings.HasPrefix(format, `{"format":"urnic-`) {
+		t.Fatalf("it has no format: %.100s", object)
+	}
+	return "{" + rest
 }
 
 func TestDemoJSONTellsOfEachStep(t *testing.T) {
@@ -133,7 +143,7 @@ func TestDemoJSONTellsOfEachStep(t *testing.T) {
 		}
 	}
 	if got.Steps[0].Checked != len("hello")+len("welcome") {
-		t.Errorf("%d octets of private data were checked", got.Steps[0].Checked)
+		t.Errorf("%d bytes of private data were checked", got.Steps[0].Checked)
 	}
 }
 
@@ -152,10 +162,10 @@ func TestDemoJSONTellsOfAFailure(t *testing.T) {
 
 func TestDemoErrors(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--pcap: the recording can't be written":              {"demo", "--pcap", filepath.Join(t.TempDir(), "missing", "x")},
-		"--json and --pcap - both want standard output":       {"demo", "--json", "--pcap", "-"},
-		"--log-level loud: say debug, info, warn or error":    {"demo", "--log-level", "loud"},
-		"`urnic demo` takes no arguments, and \"now\" is one": {"demo", "now"},
+		"--pcap: the recording can't be written":                    {"demo", "--pcap", filepath.Join(t.TempDir(), "missing", "x")},
+		"--json and --pcap - would both go to standard output":      {"demo", "--json", "--pcap", "-"},
+		"--log-level loud: must be one of debug, info, warn, error": {"demo", "--log-level", "loud"},
+		"`urnic demo` takes no arguments, and \"now\" is one":       {"demo", "now"},
 	} {
 		status, out, errOut := urnic(t, nil, args...)
 		wantError(t, args, status, errOut, want)
@@ -171,7 +181,7 @@ func TestDemoChecksAConnection(t *testing.T) {
 	if _, err := capture.NewWriter(&recording); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkRecording(t.Context(), io.Discard, &recording); err == nil || !strings.Contains(err.Error(), "nothing of it was checked") {
+	if err := checkRecording(t.Context(), io.Discard, &recording, true); err == nil || !strings.Contains(err.Error(), "nothing of it was checked") {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"urnic/internal/capture"
-	"urnic/internal/listen"
+	"urnic/internal/host/listen"
 	"urnic/mpa"
 	"urnic/rnic"
 )
@@ -30,11 +30,12 @@ type deviceFlags struct {
 	revision int
 	mulpdu   int
 	settle   time.Duration
+	llp      string
 }
 
 // add adds what all of those subcommands have.
 func (d *deviceFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&d.pcap, "pcap", "", "record all that passes in this `FILE` (pcapng; - is standard output)")
+	f.StringVar(&d.pcap, "pcap", "", "record the traffic in this `FILE` (pcapng; - is standard output)")
 	f.BoolVar(&d.trace, "trace", false, "print each message to standard error")
 	f.StringVar(&d.logLevel, "log-level", "error", "what to log to standard error: debug, info, warn or error")
 }
@@ -45,7 +46,7 @@ func (d *deviceFlags) addMPA(f *pflag.FlagSet) {
 	d.addSettle(f)
 	f.BoolVar(&d.markers, "markers", false, "ask the peer for MPA markers")
 	f.IntVar(&d.revision, "mpa-revision", 0, "pin the MPA `REVISION`, 1 or 2 (0: negotiate)")
-	f.IntVar(&d.mulpdu, "mulpdu", 0, fmt.Sprintf("largest ULPDU in `OCTETS`, %d to %d, for peers that take more than a TCP segment (0: one segment)", mpa.MinMULPDU, mpa.MaxMULPDU))
+	f.IntVar(&d.mulpdu, "mulpdu", 0, fmt.Sprintf("largest ULPDU in `BYTES`, %d to %d, for peers that accept more than a TCP segment (0: one segment)", mpa.MinMULPDU, mpa.MaxMULPDU))
 }
 
 // addCRC and addSettle add those of them that matter to all who talk to Linux siw.
@@ -54,7 +55,7 @@ func (d *deviceFlags) addCRC(f *pflag.FlagSet) {
 }
 
 func (d *deviceFlags) addSettle(f *pflag.FlagSet) {
-	f.DurationVar(&d.settle, "settle", 10*time.Millisecond, "how long a client waits before its first FPDU: Linux siw may lose one that comes at once")
+	f.DurationVar(&d.settle, "settle", 10*time.Millisecond, "a client's wait before its first FPDU: Linux siw may lose one that comes at once")
 }
 
 // mpaConfig returns the template for connections. It looks at all flags here: a
@@ -62,18 +63,18 @@ func (d *deviceFlags) addSettle(f *pflag.FlagSet) {
 func (d *deviceFlags) mpaConfig() (cfg mpa.Config, err error) {
 	switch {
 	case d.revision != 0 && d.revision != int(mpa.Revision1) && d.revision != int(mpa.Revision2):
-		return cfg, fmt.Errorf("--mpa-revision %d: say 1, 2, or 0 to negotiate it", d.revision)
+		return cfg, fmt.Errorf("--mpa-revision %d: must be 1, 2, or 0 to negotiate it", d.revision)
 	case d.mulpdu != 0 && (d.mulpdu < mpa.MinMULPDU || d.mulpdu > mpa.MaxMULPDU):
-		return cfg, fmt.Errorf("--mulpdu %d: say %d to %d, or 0 for one TCP segment", d.mulpdu, mpa.MinMULPDU, mpa.MaxMULPDU)
+		return cfg, fmt.Errorf("--mulpdu %d: must be %d to %d, or 0 for one TCP segment", d.mulpdu, mpa.MinMULPDU, mpa.MaxMULPDU)
 	case d.settle < 0:
-		return cfg, fmt.Errorf("--settle %v: say how long to wait, or 0", d.settle)
+		return cfg, fmt.Errorf("--settle %v: must be 0 or more", d.settle)
 	}
 	cfg = mpa.Config{Markers: d.markers, Revision: uint8(d.revision), MULPDU: d.mulpdu, Settle: d.settle}
 	if d.crc == "" { // of a command that has no such flag
 		return cfg, nil
 	}
 	if cfg.CRC, err = mpa.ParseCRCPolicy(d.crc); err != nil {
-		return cfg, fmt.Errorf("--crc %s: say prefer, require or off", d.crc)
+		return cfg, fmt.Errorf("--crc %s: must be one of prefer, require, off", d.crc)
 	}
 	return cfg, nil
 }
@@ -90,9 +91,12 @@ func (d *deviceFlags) config(stderr io.Writer) (cfg rnic.Config, err error) {
 	if cfg.MPA, err = d.mpaConfig(); err != nil {
 		return cfg, err
 	}
+	if err := d.checkLLP(); err != nil {
+		return cfg, err
+	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
-		return cfg, fmt.Errorf("--log-level %s: say debug, info, warn or error", d.logLevel)
+		return cfg, fmt.Errorf("--log-level %s: must be one of debug, info, warn, error", d.logLevel)
 	}
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	if d.trace {
@@ -116,6 +120,16 @@ func (d *deviceFlags) open(network rnic.Network, stdout, stderr io.Writer) (*dev
 	dev := &device{}
 	if cfg.Record, err = d.record(dev, stdout); err != nil {
 		return nil, err
+	}
+	layer, end, err := d.lower(cfg.Record)
+	if err != nil {
+		return nil, errors.Join(err, dev.closeFiles())
+	}
+	if layer != nil {
+		cfg.LowerLayer, cfg.Record = layer, nil
+	}
+	if end != nil {
+		dev.close = append([]func() error{end}, dev.close...)
 	}
 	if dev.Device, err = rnic.Open(cfg); err != nil {
 		return nil, errors.Join(err, dev.closeFiles())

@@ -18,10 +18,9 @@ func newDevinfoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devinfo",
 		Short: "Show the attributes, limits and capabilities of the device",
-		Long: `Devinfo shows what the emulated RNIC can do and what it may hold, as ibv_devinfo -v does
-for hardware: capabilities, the limits of single objects, and the limits of the device and
-of each protection domain as a whole. They are the defaults that a program gets, which it
-can change in its configuration.`,
+		Long: `Devinfo shows the capabilities and limits of the emulated RNIC, as ibv_devinfo -v does for
+hardware: the limits of each object, of the device, and of each protection domain. They are
+the defaults; a program can change them in its configuration.`,
 		Example: `  urnic devinfo
   urnic devinfo --json`,
 		Args: noArgs,
@@ -54,9 +53,10 @@ func writeDevinfoJSON(w io.Writer, a rnic.Attr) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(struct {
+		Format string `json:"format"`
 		rnic.Attr
 		Limits map[string]limit `json:"limits"`
-	}{a, limits})
+	}{"urnic-devinfo/1", a, limits})
 }
 
 func writeDevinfo(w io.Writer, a rnic.Attr) error {
@@ -86,8 +86,8 @@ func writeDevinfo(w io.Writer, a rnic.Attr) error {
 	row("max_qp_rd_atom (IRD)", a.MaxIRD)
 	row("max_qp_init_rd_atom (ORD)", a.MaxORD)
 	row("max_msg_sz", a.MaxMessage)
-	row("private data octets", a.PrivateData)
-	row("stream buffer octets", a.StreamBuffers)
+	row("private data bytes", a.PrivateData)
+	row("stream buffer bytes", a.StreamBuffers)
 	fmt.Fprintf(t, "\tlimits\tdevice\teach PD\n")
 	for r := range pd.Resource(pd.NumResources) {
 		fmt.Fprintf(t, "\t  %v\t%d\t%d\n", r, a.Limits[r], a.DomainLimits[r])

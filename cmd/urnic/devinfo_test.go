@@ -33,7 +33,7 @@ func TestDevinfoShowsEachAttribute(t *testing.T) {
 		fmt.Sprintf("max_sge|%d", a.MaxSGE), fmt.Sprintf("max_sge_rd|%d", a.MaxReadSGE),
 		fmt.Sprintf("max_inline|%d", a.MaxInline), fmt.Sprintf("max_qp_wr|%d", a.MaxWR), fmt.Sprintf("max_cqe|%d", a.MaxCQE),
 		fmt.Sprintf("max_qp_rd_atom (IRD)|%d", a.MaxIRD), fmt.Sprintf("max_qp_init_rd_atom (ORD)|%d", a.MaxORD),
-		fmt.Sprintf("max_msg_sz|%d", a.MaxMessage), fmt.Sprintf("private data octets|%d", a.PrivateData),
+		fmt.Sprintf("max_msg_sz|%d", a.MaxMessage), fmt.Sprintf("private data bytes|%d", a.PrivateData),
 	}
 	for r := range pd.Resource(pd.NumResources) {
 		want = append(want, fmt.Sprintf("%v|%d|%d", r, a.Limits[r], a.DomainLimits[r]))
@@ -63,6 +63,7 @@ func TestDevinfoSaysNoToWhatIsMissing(t *testing.T) {
 func TestDevinfoJSONHasEachAttribute(t *testing.T) {
 	out := ok(t, "devinfo", "--json")
 	var got struct {
+		Format string
 		rnic.Attr
 		Limits map[string]struct{ Device, Domain uint64 }
 	}

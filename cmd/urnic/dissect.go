@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,121 +14,81 @@ import (
 	"github.com/spf13/cobra"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/dropin/datagram/datagramflow"
+	"urnic/internal/host/plural"
+	"urnic/internal/program/dissect"
+	"urnic/internal/program/dissect/dissectpage"
 	"urnic/ulp/rds/rdsflow"
 	"urnic/ulp/rpcrdma/rpcflow"
 )
 
-const dissectLong = `Dissect reads captures, finds the iWARP connections in them on any port, takes MPA,
-DDP and RDMAP apart, verifies CRC32c, and checks what both sides did against the RFCs
-(5040, 5041, 5044, 6581, 7306). A violation names the clause that is broken.
+const dissectLong = `Dissect reads captures and finds iWARP connections on any port. It decodes MPA, DDP and RDMAP,
+verifies CRC32c, and checks both sides against RFCs 5040, 5041, 5044, 6581 and 7306. A
+violation names the broken clause.
 
-On top of that it follows RPC-over-RDMA (RFC 8166, 8797): transport headers with credits
-and chunk lists, which chunk each RDMA Read and Write is for, and the RPC messages, with
-what chunks have moved put back in its place, replies matched to calls. NFS and what
-belongs to it are shown by name. A connection carries RPC-over-RDMA if a side says so in
-its private data, or if the server's port is 20049; --ulp rpcrdma takes all connections
-for it, --ulp none looks no further than RDMAP.
+RPC-over-RDMA (RFCs 8166, 8797): transport headers with credits and chunk lists, the chunk
+of each RDMA Read and Write, RPC messages with the data of their chunks, and replies matched
+to calls. NFS and its companions are shown by name. A connection carries RPC-over-RDMA if
+the private data of a side says so, or if the server's port is 20049. --ulp rpcrdma assumes
+it for all connections; --ulp none decodes nothing above RDMAP.
 
-It follows RDS 3.1 as well: messages put together from fragments or segments, pings,
-congestion maps, acknowledgements, credits, and which key of RDMA_DEST each RDMA operation
-uses. It finds RDS over TCP by port 16385, or on any port by its first header; over iWARP
-by its private data; and over RoCEv2. --ulp rds takes all connections for it.
+RDS 3.1: messages reassembled from fragments or segments, pings, congestion maps,
+acknowledgements, credits, and the key of RDMA_DEST that each RDMA operation uses. RDS over
+TCP is found by port 16385, or on any port by its first header; over iWARP by its private
+data; and over RoCEv2. --ulp rds assumes it for all connections.
 
-It takes pcap and pcapng files, compressed with gzip or not, of Ethernet, Linux cooked, PPP,
-raw IP and loopback captures, IPv4 and IPv6, also within VLANs, MPLS, PPPoE, GRE, VXLAN and
-other tunnels. What could not be decoded is said. FILE - is standard input. Lost, repeated and
-reordered packets are put in order; what is missing is said and is no violation. How
-much of the files was read is shown on a terminal, if that takes longer than two seconds.
+Rx, the RPC protocol of AFS, over UDP: packets, also those in jumbograms, acknowledgements,
+aborts with their codes, challenges and responses, debug and version packets, and calls,
+with the names of AFS's operations. Rx is found by the ports of AFS, by those of --rx-port,
+or on any port by packets that can't be anything else. --ulp rx assumes it for all UDP. With
+the key of a service (--rx-keyfile, --rx-key), what rxkad protects is decrypted and
+verified, and the client is named. Rx over an RNIC is found by its private data.
+
+RDP, the Reliable Data Protocol of RFCs 908 and 1151, in both versions: over IP as protocol
+27, and over UDP at port 10908, at those of --rdp-port, or on any port by a SYN whose
+checksum is right. --ulp rdp assumes it for all UDP. DDP over RDP, at RDP's port 50, is
+decoded and checked as DDP over MPA is, in any order of its segments, with its ULP.
+
+Datagrams of UD and UC queue pairs between programs under urnic run, on any port: headers
+with QP numbers, Q_Key, operation, group and fragments; damaged and missing datagrams.
+
+Captures are pcap or pcapng files, gzipped or not, of Ethernet, Linux cooked, PPP, raw IP or
+loopback, IPv4 and IPv6, also within VLANs, MPLS, PPPoE, GRE, VXLAN and other tunnels. FILE
+- is standard input. Repeated and reordered packets are put in order. Dissect reports what
+is missing, which is no violation, and what it could not decode. On a terminal it shows its
+progress after two seconds.
 
 Output
-  (default)         a line for each start-up frame, RDMA message, transport header and
-                    message of RPC, violation and note: seconds, packet, connection,
-                    > from the client or < from the server
-  --rpc, --rds      of connections that carry RPC-over-RDMA or RDS, not the RDMA messages
+  (default)         a line for each start-up frame, RDMA message, transport
+                    header, RPC message, violation and note: seconds, packet,
+                    connection, > from the client or < from the server
+  --rpc, --rds      for connections that carry RPC-over-RDMA or RDS: no RDMA
+                    messages
+  --rx              for Rx: only calls
+  --rdp             for RDP: only how connections open and end. DDP over RDP is
+                    shown; its segments only with --segments
   --ladder          the exchange between two columns
-  --json            one JSON object a line for each of those
+  --html FILE       a page for a browser: verdict, violations with their
+                    clauses, connections, throughput, outstanding Reads and
+                    credits over time, and the ladder with a filter
+  --json            one JSON object in each line
   --summary         a table: connections, counts, violations
-  --summary --json  exactly one JSON object:
+  --summary --json  exactly one JSON object
 
-{"connections":[{
-  "file", "client", "server":        client is the MPA Initiator; addresses are ip:port
-  "mpa":{
-    "revision":                      the Reply's; the Request's if there is no Reply
-    "crc":                           either side asked for CRCs, so both use them
-    "markers_client":                the client set M: it wants markers in what it receives
-    "markers_server":                the server set M
-    "enhanced":                      the frame named below carries IRD and ORD (RFC 6581)
-    "ird","ord":                     the server's, as its Reply settles them; the client's as its
-                                     Request asks for if there is no Reply; 0 if not enhanced
-    "p2p":                           the peer-to-peer model
-    "rejected":                      the Reply rejects the connection
-    "private_data_client":           octets of the ULP, without the enhanced block
-    "private_data_server"},
-  "segments":{"rdma-write", ...}:    FPDUs by the opcode they carry; all twelve names are there
-  "messages":{"rdma-write", ...}:    RDMA messages that are there to their end
-  "other_segments":                  FPDUs whose opcode is reserved or missing
-  "payload_bytes":                   data of the ULP in Writes, Read Responses, Sends, Immediate Data
-  "crc_bad":                         FPDUs whose CRC is wrong
-  "undecoded_bytes":                 octets that were lost or could not be decoded
-  "violations":[{"rule","clause","from","packet","time","detail"}],
-  "unlisted_violations":             how many more there are than listed
-  "notes":[...]                      what was lost, rejected, ignored or not decoded
-  "ignored_segments":{"rst","syn","fin","checksum","ack","data"},   TCP segments left out, as a
-                                     TCP ignores them
-  "differing_bytes":                 octets that were sent again and read differently
-  "transport":                       "iWARP", or what carries the ULP without: "TCP", "RoCEv2"
-  "ulp":                             "RPC-over-RDMA", "RDS" or ""
-  "ulp_summary":{                    empty without them. Of RPC-over-RDMA:
-    "calls","replies","unanswered","rdma_errors","bad_headers",
-    "max_open":                      calls that were open at a time
-    "credits_asked","credits_granted":  [lowest, highest]
-    "procedures":[{"name","program","version","procedure","calls","replies",
-      "failed":                      replies of RPC that say no
-      "inline_bytes":                of RPC messages in Sends
-      "read_chunks","read_chunk_bytes","write_chunks","write_chunk_bytes":  data items moved
-      "long_calls","long_replies","long_bytes":  messages that came in chunks themselves
-      "shortest_seconds","mean_seconds","longest_seconds"}]   from call to reply
-                                     of RDS:
-    "rejected",                      by private data
-    "client":{...},"server":{        what each has sent
-      "data","data_bytes","pings","pongs","probes","congestion_maps",
-      "acks",                        alone
-      "ack_required","retransmitted",   messages that say so
-      "headers",                     one for each message, over RDMA for each fragment
-      "credits","bad_headers","max_length","last_sequence","last_ack"}}
-}],
-"unlisted_connections":              how many more connections there are than listed
-"files":[{
-  "file",
-  "verdict":                         ok: iWARP or RDS, and all of it was checked;
-                                     violations: rules were broken;
-                                     incomplete: not all could be checked;
-                                     no-iwarp: there is neither
-  "packets","tcp_packets","tcp_connections","iwarp_connections",
-  "direct_connections":              of RDS without iWARP
-  "violations",
-  "undecoded_bytes":                 of all these connections
-  "short_packets","short_bytes":     TCP packets captured in part, and what is missing of them
-  "ip_fragments","unknown_link_packets",
-  "undecoded_packets":[{"reason","packets"}]   that may hold TCP
-  "not_followed":                    TCP connections that were given up too early
-  "mid_stream":                      TCP connections whose start is missing, and may be iWARP
-  "ignored_segments":{...}           of all TCP connections
-  "remarks":[...]                    the same for people, as on standard error
-}]}
-
-With --json alone, the last line of each file is {"event":"file", ...} with the same keys.
+docs/json.md has the schemas of both. With --json alone, the last line of each file has its
+sums.
 
 The exit status is 0 if all files were read to their end, and the connection of --connection
-is there; with --strict, only if the verdict on all files is ok as well: there is iWARP, all
-of it was checked, and no rule was broken.`
+is there. With --strict, it is 0 only if the verdict on each file is ok: there is a
+connection of iWARP, RDS, Rx or RDP, everything was checked, and no rule was broken.`
 
 // What --ulp may be.
 const (
 	ulpAuto = "auto"
 	ulpRPC  = "rpcrdma"
 	ulpRDS  = "rds"
+	ulpRx   = "rx"
+	ulpRDP  = "rdp"
 	ulpNone = "none"
 )
 
@@ -136,6 +97,10 @@ type dissectOptions struct {
 	dissect.Options
 	json, ladder, summary, strict bool
 	ulp                           string
+	html                          string
+	page                          *dissectpage.Page // with html
+	rx                            dissectRxFlags
+	rdp                           dissectRDPFlags
 }
 
 func newDissectCommand() *cobra.Command {
@@ -144,36 +109,48 @@ func newDissectCommand() *cobra.Command {
 		Use:   "dissect FILE...",
 		Short: "Decode and verify the iWARP connections in captures",
 		Long:  dissectLong,
-		Example: `  urnic dissect capture.pcap                      a line a message
+		Example: `  urnic dissect capture.pcap                      a line for each message
   urnic dissect --ladder capture.pcap             the exchange as a ladder
+  urnic dissect --html page.html capture.pcap     a page for a browser
   urnic dissect --segments --json capture.pcap    every FPDU, for programs
   urnic dissect --summary *.pcap.gz               one table for many files
-  urnic dissect --strict --summary capture.pcap   exit status 1 unless all is in order
-  urnic dissect --rpc nfs.pcap                    NFS over RDMA: calls, replies, chunks
+  urnic dissect --strict --summary capture.pcap   status 1 unless it is ok
+  urnic dissect --rpc nfs.pcap                    calls, replies and chunks
   urnic dissect --rpc --ladder nfs.pcap           the same as a ladder
   urnic dissect --ulp rpcrdma other.pcap          all of it is RPC-over-RDMA
   urnic dissect --rds --ladder rds.pcap           RDS over iWARP, TCP or RoCEv2
+  urnic dissect --ladder afs.pcap                 Rx: packets and calls of AFS
+  urnic dissect --rx --rx-keyfile KeyFileExt afs.pcap   calls, decrypted
+  urnic dissect --ladder rdp.pcap                 RDP: segments, open and end
+  urnic dissect --segments ddp-over-rdp.pcap      DDP over RDP: segments
   tcpdump -U -i eth0 -w - tcp | urnic dissect -   live`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("no capture to dissect: give FILE..., or - for standard input")
+				return errors.New("no capture: give FILE..., or - for standard input")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, pair := range [][2]string{{"ladder", "json"}, {"ladder", "summary"}, {"summary", "segments"}, {"summary", "connection"}} {
+			for _, pair := range [][2]string{{"html", "json"}, {"html", "ladder"}, {"html", "summary"}, {"ladder", "json"}, {"ladder", "summary"}, {"summary", "segments"}, {"summary", "connection"}} {
 				if err := exclude(cmd.Flags(), pair[0], pair[1]); err != nil {
 					return err
 				}
+			}
+			if o.html != "" && len(args) != 1 {
+				return fmt.Errorf("--html is for one capture, not %d: give one FILE", len(args))
 			}
 			if o.Connection < 0 {
 				return fmt.Errorf("--connection %d: connections are numbered from 1; 0 shows all", o.Connection)
 			}
 			switch o.ulp {
-			case ulpAuto, ulpRPC, ulpRDS, ulpNone:
+			case ulpAuto, ulpRPC, ulpRDS, ulpRx, ulpRDP, ulpNone:
 			default:
-				return fmt.Errorf("--ulp %s: there are %s, %s, %s and %s", o.ulp, ulpAuto, ulpRPC, ulpRDS, ulpNone)
+				return fmt.Errorf("--ulp %s: there are %s, %s, %s, %s, %s and %s", o.ulp, ulpAuto, ulpRPC, ulpRDS, ulpRx, ulpRDP, ulpNone)
 			}
+			if err := errors.Join(o.rx.check(), o.rdp.check()); err != nil {
+				return err
+			}
+			o.Upper = o.Upper || o.rx.calls
 			return runDissect(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -181,11 +158,14 @@ func newDissectCommand() *cobra.Command {
 	f.BoolVar(&o.Segments, "segments", false, "show each segment, not only messages")
 	f.BoolVar(&o.json, "json", false, "write JSON, one object a line; with --summary, one object")
 	f.BoolVar(&o.ladder, "ladder", false, "draw the exchange between two columns")
-	f.BoolVar(&o.summary, "summary", false, "only sum up each connection")
-	f.BoolVar(&o.strict, "strict", false, "exit with status 1 if a rule is broken, or if not all could be checked")
-	f.StringVar(&o.ulp, "ulp", ulpAuto, "the upper layer protocol: "+ulpAuto+", "+ulpRPC+", "+ulpRDS+" or "+ulpNone)
-	f.BoolVar(&o.Upper, "rpc", false, "of RPC-over-RDMA, show no RDMA messages, only headers and RPC messages")
-	f.BoolVar(&o.Upper, "rds", false, "of RDS, show no RDMA messages, only those of RDS")
+	f.StringVar(&o.html, "html", "", "write a page to this `FILE` (- is standard output)")
+	f.BoolVar(&o.summary, "summary", false, "print a summary of each connection")
+	f.BoolVar(&o.strict, "strict", false, "exit with status 1 if a rule is broken, or if not everything could be checked")
+	f.StringVar(&o.ulp, "ulp", ulpAuto, "the upper layer protocol: "+ulpAuto+", "+ulpRPC+", "+ulpRDS+", "+ulpRx+", "+ulpRDP+" or "+ulpNone)
+	f.BoolVar(&o.Upper, "rpc", false, "for RPC-over-RDMA, show only transport headers and RPC messages")
+	f.BoolVar(&o.Upper, "rds", false, "for RDS, show only its messages, no RDMA messages")
+	o.rx.add(f)
+	o.rdp.add(f)
 	f.IntVar(&o.Connection, "connection", 0, "show only the connection of this number in each file (0: all)")
 	return cmd
 }
@@ -198,6 +178,9 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 	var errs []error
 	violations, most, read := 0, 0, 0
 	var remarks bytes.Buffer
+	if o.html != "" {
+		o.page = dissectpage.New(o.Options)
+	}
 	p := o.progress(files, stdout, stderr)
 	for _, name := range files {
 		r, err := dissectFile(ctx, o, name, stdin, w, p)
@@ -217,7 +200,10 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 		if ctx.Err() != nil {
 			break
 		}
-		if o.json && !o.summary {
+		switch {
+		case o.html != "":
+			errs = append(errs, writeTo(o.html, w, func(w io.Writer) error { return o.page.Write(w, toolName(), name, r) }))
+		case o.json && !o.summary:
 			errs = append(errs, r.WriteJSON(w, name))
 		}
 	}
@@ -227,7 +213,7 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 	if o.summary {
 		write := summary.WriteTable
 		if o.json {
-			write = summary.WriteJSON
+			write = func(w io.Writer) error { return writeSummary(w, &summary) }
 		}
 		errs = append(errs, write(w))
 	}
@@ -236,9 +222,18 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 		errs = append(errs, fmt.Errorf("--connection %d: %s", o.Connection, howMany(most, files)))
 	}
 	if o.strict && violations > 0 {
-		errs = append(errs, fmt.Errorf("%d violations", violations))
+		errs = append(errs, fmt.Errorf("%s", plural.Count(violations, "violation")))
 	}
 	return errors.Join(errs...)
+}
+
+// writeSummary writes the summary of --json.
+func writeSummary(w io.Writer, s *dissect.Summary) error {
+	var b bytes.Buffer
+	if err := s.WriteJSON(&b); err != nil {
+		return err
+	}
+	return writeJSON(w, "urnic-dissect-summary/1", json.RawMessage(b.Bytes()))
 }
 
 // howMany says how many connections there are.
@@ -256,10 +251,10 @@ func howMany(n int, files []string) string {
 	return fmt.Sprintf("there are at most %d iWARP connections in %s", n, where)
 }
 
-// progress is that of the files' octets. There is none where the end is not
+// progress is that of the files' bytes. There is none where the end is not
 // known, and where it would be in the way of the output.
 func (o *dissectOptions) progress(files []string, stdout, stderr io.Writer) *progress {
-	if !o.summary && isTerminal(plainWriter(stdout)) {
+	if !o.summary && o.html == "" && isTerminal(plainWriter(stdout)) {
 		return nil
 	}
 	var total int64
@@ -268,7 +263,7 @@ func (o *dissectOptions) progress(files []string, stdout, stderr io.Writer) *pro
 		if name == "-" || err == nil && !s.Mode().IsRegular() {
 			return nil
 		}
-		if err == nil { // what is missing is told when its turn comes
+		if err == nil { // what is missing is reported when its turn comes
 			total += s.Size()
 		}
 	}
@@ -293,6 +288,8 @@ func dissectFile(ctx context.Context, o dissectOptions, name string, stdin io.Re
 	}
 	var h dissect.Handler
 	switch {
+	case o.page != nil:
+		h = o.page.Handle
 	case o.summary:
 	case o.json:
 		h = dissect.JSON(w, o.Options)
@@ -317,8 +314,12 @@ func (o *dissectOptions) upper() dissect.ULP {
 		return &rpcflow.Analyzer{All: true}
 	case ulpRDS:
 		return &rdsflow.Analyzer{All: true}
+	case ulpRx:
+		return o.rx.analyzer(true)
+	case ulpRDP:
+		return o.rdp.analyzer(true)
 	}
-	return dissect.AnyULP{&rpcflow.Analyzer{}, &rdsflow.Analyzer{}}
+	return dissect.AnyULP{&rpcflow.Analyzer{}, &rdsflow.Analyzer{}, o.rx.analyzer(false), o.rdp.analyzer(false), &datagramflow.Analyzer{}}
 }
 
 // remark writes what a reader of the output may wonder about. With --strict, what was not

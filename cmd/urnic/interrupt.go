@@ -10,7 +10,7 @@ import (
 type interruptibleReader struct {
 	ctx context.Context
 	r   io.Reader
-	buf []byte // belongs to the Read that is under way
+	buf []byte // belongs to the Read that is in progress
 }
 
 type read struct {

@@ -127,8 +127,10 @@ func TestSignalsEndWorkAndServers(t *testing.T) {
 			{"rping", "-s", "-P", "-a", "127.0.0.1", "-p", freePort(t, "127.0.0.1"), "--log-level", "info"},
 			{"rping", "-s", "-a", "127.0.0.1", "-p", freePort(t, "127.0.0.1"), "--log-level", "info"},
 			{"perf", "server", "--listen", "127.0.0.1:0"},
+			{"rx", "perf", "server", "--listen", "127.0.0.1:0"},
 			{"nfsd", "--memory", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0"},
 			{"conform", "serve", "--listen", "127.0.0.1:0"},
+			{"rdp", "recv", "-d", t.TempDir(), "127.0.0.1:0"},
 		} {
 			cmd := command(t, args...)
 			var out, errOut output

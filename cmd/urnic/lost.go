@@ -7,7 +7,7 @@ import (
 )
 
 // A kept is standard output or standard error of a command. It keeps the first error of
-// writing, so that run can tell that output was lost: most of what commands print goes
+// writing, so that run can report that output was lost: most of what commands print goes
 // through functions that return no errors.
 type kept struct {
 	io.Writer

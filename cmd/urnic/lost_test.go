@@ -14,8 +14,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-
-	"urnic/ulp/rds/rdsinfo"
 )
 
 // A full is a standard output that takes nothing, as /dev/full.
@@ -62,7 +60,7 @@ func lose(t *testing.T, args ...string) (status int, errOut string) {
 
 func isServer(args []string) bool {
 	words := " " + strings.Join(args, " ") + " "
-	for _, s := range []string{" rping -s ", " perf server ", " conform serve ", " nfsd ", " rds stress -r "} {
+	for _, s := range []string{" rping -s ", " perf server ", " rx perf server ", " conform serve ", " nfsd ", " rds stress -r ", " rdp recv ", " top --listen "} {
 		if strings.HasPrefix(words, s) && !strings.Contains(words, "-h") {
 			return true
 		}
@@ -72,21 +70,11 @@ func isServer(args []string) bool {
 
 // No command ends with status 0 if what it printed was lost.
 func TestLostOutputIsNoSuccess(t *testing.T) {
-	pcap := filepath.Join(t.TempDir(), "demo.pcapng")
-	ok(t, "demo", "--quiet", "--pcap", pcap)
-	_, rping := serve(t, "127.0.0.1", "-P")
-	_, perfServer := servePerf(t)
-	target := conformTarget(t)
-	nfsd := startNFSD(t, "--memory", "--squash", "none")
-	url := nfsd.urls("/memory/file")["tcp"]
-	ok(t, "nfs", "put", pcap, url)
-	rpc, _ := rpcServer(t)
-	ownRuntime(t)
-	rdsNode, err := rdsinfo.Serve(rdsPeer(t, "tcp"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rdsNode.Close()
+	p := startPeers(t)
+	pcap, rping, perfServer, target, url, rpc, rxPort, rdpRecv := p.pcap, p.rping, p.perf, p.conform, p.file, p.rpc, p.rxPort, p.rdpRecv
+	report := filepath.Join(t.TempDir(), "report.json")
+	ok(t, "conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--json", report)
+	rdpStream := greeter(t)
 	commands := [][]string{
 		{},
 		{"version"},
@@ -122,6 +110,8 @@ func TestLostOutputIsNoSuccess(t *testing.T) {
 		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--junit", "-"},
 		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--html", "-"},
 		{"conform", "--list"},
+		{"conform", "compare", report, report},
+		{"conform", "compare", report, report, "--html", "-"},
 		{"conform", "serve", "--listen", "127.0.0.1:0"},
 		{"nfsd", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0", "--memory"},
 		{"nfsd", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0", "--memory", "--json"},
@@ -144,7 +134,39 @@ func TestLostOutputIsNoSuccess(t *testing.T) {
 		{"rds", "ping", "-c", "1", "--source", "127.0.77.132", "--transport-port", rdsPort, "--json", "127.0.77.131"},
 		{"rds", "ping", "-c", "1", "--source", "127.0.77.132", "--transport-port", rdsPort, "--pcap", "-", "127.0.77.131"},
 		{"rds", "stress", "-r", "127.0.77.133", "-p", freePort(t, "127.0.77.133")},
+		{"rx"},
+		{"rx", "debug", "127.0.0.1", rxPort},
+		{"rx", "debug", "127.0.0.1", rxPort, "--json"},
+		{"rx", "debug", "127.0.0.1", rxPort, "--version", "--pcap", "-"},
+		{"rx", "call", "127.0.0.1:" + rxPort, "147", "3", "int:3", "int:4", "int:4", "int:0", "int:0"},
+		{"rx", "call", "127.0.0.1:" + rxPort, "147", "3", "int:3", "int:4", "int:4", "int:0", "int:0", "--json"},
+		{"rx", "call", "127.0.0.1:" + rxPort, "147", "3", "int:3", "int:4", "int:4", "int:0", "int:0", "--out", "-"},
+		{"rx", "call", "127.0.0.1:" + rxPort, "147", "3", "int:3", "int:4", "int:4", "int:0", "int:0", "--pcap", "-"},
+		{"rx", "perf"},
+		{"rx", "perf", "server", "--listen", "127.0.0.1:0"},
+		{"rx", "perf", "client", "127.0.0.1:" + rxPort, "--calls", "5"},
+		{"rx", "perf", "client", "127.0.0.1:" + rxPort, "--calls", "5", "--json"},
+		{"rx", "perf", "client", "127.0.0.1:" + rxPort, "--calls", "5", "--pcap", "-"},
+		{"rdp"},
+		{"rdp", "send", "-v", pcap, rdpRecv},
+		{"rdp", "send", "--json", pcap, rdpRecv},
+		{"rdp", "send", "--pcap", "-", pcap, rdpRecv},
+		{"rdp", "recv", "-d", t.TempDir(), "127.0.0.1:0"},
+		{"rdp", "recv", "-d", t.TempDir(), "--json", "127.0.0.1:0"},
+		{"rdp", "cat", "--stream", rdpStream},
+		{"rdp", "ping", "-c", "1", rdpRecv},
+		{"rdp", "ping", "-c", "1", "--json", rdpRecv},
+		{"rdp", "status"},
+		{"rdp", "status", "--json"},
 		{"run", "--help"},
+		{"sysfs", "--help"},
+		{"man", "--help"},
+		{"top", "--once", "--interval", "10ms"},
+		{"top", "--once", "--interval", "10ms", "--json"},
+		{"top"},
+		{"top", "--prometheus"},
+		{"timeline", "--help"},
+		{"top", "--listen", "127.0.0.1:0"},
 	}
 	tested := map[string]bool{}
 	root := newRootCommand()
@@ -232,6 +254,7 @@ func TestLostFilesAreNoSuccess(t *testing.T) {
 		{"demo", "--quiet", "--pcap", device},
 		{"perf", "local", "--iters", "5", "--pcap", device},
 		{"perf", "local", "--iters", "5", "--svg", device},
+		{"perf", "local", "--iters", "5", "--html", device},
 		{"perf", "local", "--iters", "5", "--cpuprofile", device},
 		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "--pcap", device},
 		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--json", device},

@@ -13,19 +13,20 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"urnic/internal/listen"
+	"urnic/internal/host/listen"
 	"urnic/ulp/nfs"
 	"urnic/ulp/oncrpc"
 )
 
-const nfsLong = `Nfs is a client of NFS version 3 that mounts nothing: it needs no privileges.
+const nfsLong = `Nfs is a client of NFS version 3. It mounts nothing and needs no privileges.
 
-URL is nfs://HOST[:PORT]/PATH, over TCP (port 2049), or nfs+rdma://HOST[:PORT]/PATH, over
-RDMA (port 20049). PATH begins with what the server exports. MOUNT is asked over TCP, at
-the port that ?mountport=PORT tells; without it, at the one that the host's rpcbind knows,
-or else at that of NFS. Write %20 for a space in a path, and %3F for a question mark.
+URL is nfs://HOST[:PORT]/PATH for TCP (port 2049), or nfs+rdma://HOST[:PORT]/PATH for RDMA
+(port 20049). PATH begins with a directory that the server exports. The MOUNT service is
+called over TCP, at the port of ?mountport=PORT. Without that, its port comes from the
+host's rpcbind, or is that of NFS. Write %20 for a space in a path, and %3F for a question
+mark.
 
-The exit status is 0 only if all was done that was asked for.`
+The exit status is 0 only if everything succeeded.`
 
 // nfsOptions are the flags of urnic nfs and its commands.
 type nfsOptions struct {
@@ -56,9 +57,9 @@ func newNFSCommand() *cobra.Command {
 
 // addNFS adds the flags of all commands of urnic nfs.
 func (o *nfsOptions) addNFS(f *pflag.FlagSet) {
-	f.IntVar(&o.uid, "uid", -1, "call as this `USER` (-1: that of the process)")
-	f.IntVar(&o.gid, "gid", -1, "call as this `GROUP` (-1: those of the process)")
-	f.BoolVar(&o.hard, "hard", false, "keep trying to reach a server that is lost")
+	f.IntVar(&o.uid, "uid", -1, "call as this `USER` (-1: the user of the process)")
+	f.IntVar(&o.gid, "gid", -1, "call as this `GROUP` (-1: the groups of the process)")
+	f.BoolVar(&o.hard, "hard", false, "retry for ever if the server is lost")
 	o.add(f)
 	o.addCRC(f)
 	o.addSettle(f)
@@ -66,9 +67,9 @@ func (o *nfsOptions) addNFS(f *pflag.FlagSet) {
 
 // addSizes adds those of commands that move data.
 func (o *nfsOptions) addSizes(f *pflag.FlagSet) {
-	f.StringVar(&o.rsize, "rsize", "1M", "most `OCTETS` of one READ, with K or M")
-	f.StringVar(&o.wsize, "wsize", "1M", "most `OCTETS` of one WRITE, with K or M")
-	f.IntVar(&o.depth, "depth", 4, "`CALLS` under way at a time")
+	f.StringVar(&o.rsize, "rsize", "1M", "largest READ in `BYTES`, with K or M")
+	f.StringVar(&o.wsize, "wsize", "1M", "largest WRITE in `BYTES`, with K or M")
+	f.IntVar(&o.depth, "depth", 4, "most `CALLS` outstanding at a time")
 }
 
 // How long commands try to reach a server that is lost.
@@ -92,7 +93,7 @@ func (o *nfsOptions) client() (cfg nfs.Config, err error) {
 		}
 	}
 	if o.depth < 0 || o.depth > 1024 {
-		return cfg, fmt.Errorf("--depth %d: say 1 to 1024", o.depth)
+		return cfg, fmt.Errorf("--depth %d: must be 1 to 1024", o.depth)
 	}
 	cfg.Depth = o.depth
 	if !o.hard {
@@ -110,7 +111,7 @@ func (o *nfsOptions) credential() (*oncrpc.Sys, error) {
 		return nil, nil
 	}
 	if o.uid < -1 || o.gid < -1 || int64(o.uid) > 1<<32-1 || int64(o.gid) > 1<<32-1 {
-		return nil, fmt.Errorf("--uid %d --gid %d: give numbers from 0 on", o.uid, o.gid)
+		return nil, fmt.Errorf("--uid %d --gid %d: must be 0 or more", o.uid, o.gid)
 	}
 	s := nfs.ProcessCredential()
 	if o.uid >= 0 {
@@ -133,7 +134,7 @@ func parseTransfer(s string) (int, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || n<<shift < 512 || n<<shift > 16<<20 {
-		return 0, errors.New("give octets, 512 to 16M, with K or M")
+		return 0, errors.New("give bytes, 512 to 16M, with K or M")
 	}
 	return int(n << shift), nil
 }
@@ -206,7 +207,7 @@ func (o *nfsOptions) checkOutput(data bool) error {
 		return nil
 	}
 	if data {
-		return errors.New("--pcap - and the file both want standard output: record into a file")
+		return errors.New("--pcap - and the file would both go to standard output: record into a file")
 	}
 	if o.json {
 		return errJSONAndPcap

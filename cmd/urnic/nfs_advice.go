@@ -33,7 +33,7 @@ func adviseNFS(err error, t nfs.Target) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return advise(err, "nobody listens at %s%s: start the server first, such as `urnic nfsd`, or give its ports: %s://HOST:PORT/PATH?mountport=PORT", undialed(err, t.Host), errno(syscall.ECONNREFUSED), scheme(t))
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return advise(err, "no way leads to %s%s: check the address and this machine's routes", t.Host, errno(err))
+		return advise(err, "no route to %s%s: check the address and this machine's routes", t.Host, errno(err))
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return advise(err, "no answer from %s: check address and ports", t.Host)
 	}

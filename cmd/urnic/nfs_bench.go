@@ -14,7 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"urnic/internal/perf"
+	"urnic/internal/program/perf"
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfsbench"
 )
@@ -34,35 +34,27 @@ func newNFSBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench URL | --local",
 		Short: "Measure how fast a server is",
-		Long: `Bench measures in a directory of a server, where it makes a file and removes it.
+		Long: `Bench measures the speed of a server. It creates a file in a directory there, and removes it.
 
-The tests are write and read (the file from its beginning to its end, by calls of --size
-octets, --depth of them under way; a write has its COMMIT counted in), random (reads of
---short octets anywhere in it, by --callers at a time) and null (calls that do nothing).
-What was moved is compared with what it should be, outside of the time that counts; of the
-reads at random, one in 64 is.
+The tests are:
 
-With --local it measures a server in this process, with a tree in memory: over RDMA and over
-TCP, and beside that what RDMA does with nothing above it: RDMA Writes of --size octets, and
-a Send with its answer. Ratios are made for each round; it takes a median of them.
+  write   the file from beginning to end, in calls of --size bytes, --depth of
+          them outstanding; includes the COMMIT
+  read    the same with READs
+  random  READs of --short bytes at random offsets, from --callers at a time
+  null    calls that do nothing, from --callers at a time
 
-With --json it prints one JSON object:
+The data is verified, outside the measured time: all of it, but one in 64 of the random
+READs.
 
-{"url","file_size","results":[{
-   "test","size","depth","callers",
-   "calls_per_second","bytes_per_second",        medians of the rounds
-   "latency_ns":{"p50","p99","p99_9","max"},     of all rounds
-   "samples"}],                                  of each round: bytes a second, or calls
- "error"}
+With --local it measures a server in this process, with files in memory, over RDMA and over
+TCP. It also measures RDMA itself: RDMA Writes of --size bytes (column Write), and a Send
+with its answer (column Send).
+Ratios are computed for each round; the median counts.
 
-and with --local, all figures of each round:
-
-{"file_size","crc","results":[{"test","size","depth","callers",
-   "rdma","tcp","raw":{"bytes_per_second","calls_per_second","p50_ns"},
-   "ratio_to_tcp","ratio_to_raw"}],
- "error"}`,
+With --json it prints one JSON object, of another format with --local; see docs/json.md.`,
 		Example: `  urnic nfs bench nfs+rdma://192.0.2.7/export
-  urnic nfs bench nfs://192.0.2.7/export --test read,random --size 64K,1M --callers 1,16 --json
+  urnic nfs bench nfs://192.0.2.7/export --test read,random --size 64K,1M --json
   urnic nfs bench --local --rounds 9`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -84,16 +76,16 @@ and with --local, all figures of each round:
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.tests, "test", "write,read,random,null", "`TESTS`, with commas between them")
-	f.StringVar(&o.sizes, "size", "1M", "`OCTETS` of one READ or WRITE, with K or M; a list")
-	f.StringVar(&o.depths, "depth", "4", "`CALLS` of a transfer under way; a list")
-	f.StringVar(&o.callers, "callers", "1,16", "`CALLERS` at a time, of random and null; a list")
-	f.StringVar(&o.short, "short", "4K", "`OCTETS` of a read at random")
-	f.StringVar(&o.fileSize, "file-size", "64M", "`OCTETS` of the file, with K, M or G")
+	f.StringVar(&o.tests, "test", "write,read,random,null", "`TESTS` to run, separated by commas")
+	f.StringVar(&o.sizes, "size", "1M", "size of a READ or WRITE in `BYTES`, with K or M; a list")
+	f.StringVar(&o.depths, "depth", "4", "`CALLS` outstanding in a transfer; a list")
+	f.StringVar(&o.callers, "callers", "1,16", "number of `CALLERS` of random and null; a list")
+	f.StringVar(&o.short, "short", "4K", "size of a random READ in `BYTES`")
+	f.StringVar(&o.fileSize, "file-size", "64M", "size of the file in `BYTES`, with K, M or G")
 	f.DurationVar(&o.Duration, "duration", time.Second, "how long a round takes")
 	f.IntVar(&o.Rounds, "rounds", 1, "`ROUNDS`, of which the median counts")
-	f.BoolVar(&o.sync, "sync", false, "have each WRITE on stable storage before it is answered")
-	f.BoolVar(&o.local, "local", false, "measure a server in this process, beside TCP and RDMA itself")
+	f.BoolVar(&o.sync, "sync", false, "make each WRITE stable before its reply")
+	f.BoolVar(&o.local, "local", false, "measure a server in this process, compared with TCP and with plain RDMA")
 	f.BoolVar(&o.json, "json", false, "write the result as one JSON object")
 	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write what takes processor time in this process to this `FILE`, for go tool pprof")
 	o.addNFS(f)
@@ -111,7 +103,7 @@ func (o *nfsBenchOptions) check() (err error) {
 	for word := range strings.SplitSeq(o.tests, ",") {
 		t := nfsbench.Test(strings.TrimSpace(word))
 		if !slices.Contains(nfsbench.Tests, t) {
-			return fmt.Errorf("--test %s: say write, read, random or null, with commas between them", o.tests)
+			return fmt.Errorf("--test %s: must be one of write, read, random, null, with commas between them", o.tests)
 		}
 		o.Tests = append(o.Tests, t)
 	}
@@ -141,11 +133,11 @@ func (o *nfsBenchOptions) check() (err error) {
 	o.FileSize = int64(min(size, math.MaxInt))
 	switch {
 	case o.FileSize < int64(o.Short) || o.FileSize > min(4<<30, math.MaxInt):
-		return fmt.Errorf("--file-size %s: give --short octets or more, up to 4G: it is held in memory twice", o.fileSize)
+		return fmt.Errorf("--file-size %s: give --short bytes or more, up to 4G: it is held in memory twice", o.fileSize)
 	case o.Duration <= 0:
-		return errors.New("a round has to end, and not at once: give --duration more than 0")
+		return errors.New("a round must not be empty: give --duration more than 0")
 	case o.Rounds < 1:
-		return fmt.Errorf("--rounds %d: say 1 or more", o.Rounds)
+		return fmt.Errorf("--rounds %d: must be 1 or more", o.Rounds)
 	}
 	return nil
 }
@@ -169,7 +161,7 @@ func (o *nfsBenchOptions) run(ctx context.Context, address string, stdout, stder
 		if o.pcap == "-" {
 			out = stderr
 		}
-		err = errors.Join(err, writeJSON(out, report))
+		err = errors.Join(err, writeJSON(out, "urnic-nfs-bench/1", report))
 	}
 	return err
 }

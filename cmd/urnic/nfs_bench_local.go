@@ -11,7 +11,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"urnic/internal/perf"
+	"urnic/internal/program/perf"
 	"urnic/rnic"
 	"urnic/ulp/nfs/nfsbench"
 )
@@ -35,12 +35,12 @@ type nfsLocalResult struct {
 
 	RDMA *nfsLocalFigures `json:"rdma"`
 	TCP  *nfsLocalFigures `json:"tcp"`
-	// RDMA Writes of the size of write and read, and a Send of 64 octets and its answer,
+	// RDMA Writes of the size of write and read, and a Send of 64 bytes and its answer,
 	// for null.
 	Raw *nfsLocalFigures `json:"raw,omitempty"`
 
 	ToTCP float64 `json:"ratio_to_tcp,omitempty"` // of calls a second
-	ToRaw float64 `json:"ratio_to_raw,omitempty"` // of octets a second; of null, of the time of a call
+	ToRaw float64 `json:"ratio_to_raw,omitempty"` // of bytes a second; of null, of the time of a call
 }
 
 type nfsLocalFigures struct {
@@ -92,7 +92,7 @@ func (o *nfsBenchOptions) runLocal(ctx context.Context, stdout, stderr io.Writer
 	}
 	if o.json {
 		report.Error = text(err)
-		return errors.Join(err, writeJSON(stdout, report))
+		return errors.Join(err, writeJSON(stdout, "urnic-nfs-bench-local/1", report))
 	}
 	return errors.Join(err, report.table(stdout))
 }
@@ -221,7 +221,7 @@ func medianRatio(a, b []float64) float64 {
 	return nfsbench.Median(ratios)
 }
 
-// table prints the report for people.
+// table prints the report as human-readable text.
 func (report *nfsLocalReport) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	mega := func(f *nfsLocalFigures) string { return fmt.Sprintf("%.0f", nfsbench.Median(f.Bytes)/1e6) }
@@ -235,9 +235,9 @@ func (report *nfsLocalReport) table(w io.Writer) error {
 		switch {
 		case last == r.Test:
 		case long:
-			fmt.Fprintf(t, "test\toctets\tdepth\tRDMA MB/s\tTCP MB/s\tto TCP\tRDMA Write MB/s\tto that\t\n")
+			fmt.Fprintf(t, "test\tbytes\tdepth\tRDMA MB/s\tTCP MB/s\tto TCP\tWrite MB/s\tto Write\t\n")
 		default:
-			fmt.Fprintf(t, "test\toctets\tcallers\tRDMA /s\tTCP /s\tto TCP\tRDMA p50 µs\tTCP p50 µs\tSend and answer µs\t\n")
+			fmt.Fprintf(t, "test\tbytes\tcallers\tRDMA/s\tTCP/s\tto TCP\tRDMA p50 µs\tTCP p50 µs\tSend µs\t\n")
 		}
 		last = r.Test
 		switch {

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/plural"
+	"urnic/internal/host/printable"
 )
 
 // nfsCopyOptions are the flags of urnic nfs get and put.
@@ -30,12 +31,12 @@ func (o *nfsCopyOptions) addCopy(f *pflag.FlagSet) {
 
 const nfsCopyLong = `
 
-Symbolic links below a directory are copied as such, with what they say; devices, sockets
-and FIFOs are not, which counts as a failure. Permissions are copied as far as the umask
-lets them, owners and times are not. Files of more than two seconds have their progress
-shown.
+Symbolic links below a directory are copied as links. Devices, sockets and FIFOs are not
+copied, which counts as a failure. Permissions are copied as far as the umask allows;
+owners and times are not. On a terminal, the progress of files is shown that take more than
+two seconds.
 
-With --json each file is an object in a line: {"from","to","bytes","seconds"}.`
+With --json it prints a JSON object in one line for each file; see docs/json.md.`
 
 func newNFSCatCommand() *cobra.Command {
 	var o nfsOptions
@@ -78,8 +79,9 @@ func newNFSGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get URL [LOCAL]",
 		Short: "Copy files from a server",
-		Long: `Get copies a file of a server to LOCAL: into it, if that is a directory; without it, into
-the current one. A file is written under another name and gets its own when it is whole.` + nfsCopyLong,
+		Long: `Get copies a file of a server to LOCAL, or into LOCAL if that is a directory. The default is
+the current directory. A file is written under a temporary name, and renamed when it is
+complete.` + nfsCopyLong,
 		Example: `  urnic nfs get nfs://192.0.2.7/export/file
   urnic nfs get -R nfs+rdma://192.0.2.7/export/dir backup`,
 		Args: urls(1, 2),
@@ -100,9 +102,9 @@ func newNFSPutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put LOCAL URL",
 		Short: "Copy files to a server",
-		Long: `Put copies LOCAL, or standard input if that is -, to what URL names: into it, if that is a
-directory. What was put is on the server's stable storage. What has come of a file stays
-there if the rest can't follow, or is interrupted.` + nfsCopyLong,
+		Long: `Put copies LOCAL, or standard input if LOCAL is -, to URL, or into URL if that is a
+directory. When put succeeds, the data is on the server's stable storage. If put fails or
+is interrupted, a partial file remains there.` + nfsCopyLong,
 		Example: `  urnic nfs put file nfs://192.0.2.7/export
   urnic nfs put -R dir nfs+rdma://192.0.2.7/export/dir
   tar c dir | urnic nfs put - nfs+rdma://192.0.2.7/export/dir.tar`,
@@ -123,7 +125,7 @@ there if the rest can't follow, or is interrupted.` + nfsCopyLong,
 	return cmd
 }
 
-// A copier copies files for a command, and tells of them.
+// A copier copies files for a command, and reports them.
 type copier struct {
 	*nfsCopyOptions
 	ctx      context.Context //nolint:containedctx // of the command
@@ -160,17 +162,17 @@ type nfsCopy struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// did tells of a file that was copied.
+// did reports a file that was copied.
 func (c *copier) did(from, to string, n int64, took time.Duration) {
 	switch {
 	case c.json:
-		line, err := jsonLine(nfsCopy{from, to, n, took.Seconds()})
+		line, err := jsonLine("urnic-nfs-copy/1", nfsCopy{from, to, n, took.Seconds()})
 		if err != nil { // of strings and numbers: it can't be
 			line = err.Error()
 		}
 		c.out.print(line)
 	case c.verbose:
-		c.out.print(fmt.Sprintf("%s -> %s: %d octets", printable.Name(from), printable.Name(to), n))
+		c.out.print(fmt.Sprintf("%s -> %s: %s", printable.Name(from), printable.Name(to), plural.Count(n, "byte")))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/printable"
 	"urnic/ulp/nfs"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/printable"
 	"urnic/ulp/nfs"
 )
 

@@ -12,11 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/printable"
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/oncrpc"
 )
+
+// nfsLsFormat is the format of --json.
+const nfsLsFormat = "urnic-nfs-ls/1"
 
 // nfsLsOptions are the flags of urnic nfs ls.
 type nfsLsOptions struct {
@@ -29,24 +32,15 @@ func newNFSLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls URL...",
 		Short: "List directories",
-		Long: `Ls lists directories, a name in each line, sorted, and describes other files. Names that a
-terminal can't show are quoted as in Go. Of a server whose root is not exported, it lists
+		Long: `Ls lists directories, one name in each line, sorted, and describes other files. Names that
+a terminal can't show are quoted as in Go. If the server's root is not exported, ls lists
 the exports.
 
-A directory of more than about two million names is too large to be sorted; list it with -U.
-One that never ends is given up: with an error if the server lists the same again, and else
+A directory of more than about two million names is too large to sort; list it with -U. Ls
+gives up on a directory that never ends: with an error if the server repeats entries, else
 after eight million names.
 
-With --json each line is an object:
-
-{"path","type",                  path below the URL; file, dir, symlink, block, char, socket or fifo
- "mode",                         the twelve bits of permissions, in octal
- "links","uid","gid",
- "size","used",                  octets
- "file_id","atime","mtime","ctime",
- "target"}                       of a symbolic link
-
-or, of an export, {"export"}, its path.`,
+With --json it prints a JSON object in one line for each file or export; see docs/json.md.`,
 		Example: `  urnic nfs ls nfs://192.0.2.7
   urnic nfs ls nfs://192.0.2.7/export
   urnic nfs ls -lR nfs+rdma://192.0.2.7/export/dir
@@ -71,9 +65,9 @@ or, of an export, {"export"}, its path.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.long, "long", "l", false, "show type, permissions, links, owner, group, octets and time as well")
-	f.BoolVarP(&o.recursive, "recursive", "R", false, "list what is below, too")
-	f.BoolVarP(&o.unsorted, "unsorted", "U", false, "list as the server does, which keeps nothing in memory")
+	f.BoolVarP(&o.long, "long", "l", false, "show type, permissions, links, owner, group, size in bytes and time")
+	f.BoolVarP(&o.recursive, "recursive", "R", false, "list directories recursively")
+	f.BoolVarP(&o.unsorted, "unsorted", "U", false, "list in the order of the server; needs no memory for names")
 	f.BoolVar(&o.json, "json", false, "print a JSON object for each file")
 	o.addNFS(f)
 	return cmd
@@ -91,7 +85,7 @@ func (o *nfsLsOptions) listExports(ctx context.Context, t nfs.Target, out io.Wri
 	for _, e := range exports {
 		line := printable.Name(e.Dir)
 		if o.json {
-			line, err = jsonLine(struct {
+			line, err = jsonLine(nfsLsFormat, struct {
 				Export string `json:"export"`
 			}{e.Dir})
 			if err != nil {
@@ -177,7 +171,7 @@ func (o *nfsLsOptions) print(ctx context.Context, c *nfs.Client, out io.Writer, 
 		}
 	}
 	if o.json {
-		line, err := jsonLine(nfsEntry{
+		line, err := jsonLine(nfsLsFormat, nfsEntry{
 			Path: name, Type: nfsTypes[attr.Type], Mode: fmt.Sprintf("%04o", attr.Mode&0o7777), Links: attr.Links, UID: attr.UID, GID: attr.GID,
 			Size: attr.Size, Used: attr.Used, FileID: attr.FileID, Atime: attr.Atime.Time(), Mtime: attr.Mtime.Time(), Ctime: attr.Ctime.Time(), Target: target,
 		})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"urnic/internal/ownnet"
+	"urnic/internal/test/ownnet"
 	"urnic/ulp/nfs/nfsbench"
 )
 
@@ -105,7 +105,7 @@ func sameTrees(t *testing.T, a, b string) {
 	}
 	for name, data := range la {
 		if lb[name] != data {
-			t.Errorf("%s differs: %d octets and %d", name, len(data), len(lb[name]))
+			t.Errorf("%s differs: %d bytes and %d", name, len(data), len(lb[name]))
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestNFSListsExports(t *testing.T) {
 			t.Errorf("%s: %q", transport, out)
 		}
 	}
-	if out := ok(t, "nfs", "ls", "--json", s.urls("/")["tcp"]); out != "{\"export\":\"/a\"}\n{\"export\":\"/dir\"}\n" {
+	if out := ok(t, "nfs", "ls", "--json", s.urls("/")["tcp"]); out != "{\"format\":\"urnic-nfs-ls/1\",\"export\":\"/a\"}\n{\"format\":\"urnic-nfs-ls/1\",\"export\":\"/dir\"}\n" {
 		t.Errorf("%q", out)
 	}
 }
@@ -200,7 +200,7 @@ func TestNFSCopiesTrees(t *testing.T) {
 				t.Errorf("cat: %q", out)
 			}
 			status, out, errOut := urnic(t, strings.NewReader("from a pipe"), "nfs", "put", "-v", "-", s.urls("/memory/pipe")[transport])
-			if status != 0 || !strings.Contains(out, "standard input -> pipe: 11 octets") || errOut != "" {
+			if status != 0 || !strings.Contains(out, "standard input -> pipe: 11 bytes") || errOut != "" {
 				t.Errorf("status %d, %q, %q", status, out, errOut)
 			}
 			if out := ok(t, "nfs", "cat", s.urls("/memory/pipe")[transport], s.urls("/memory/pipe")[transport]); out != "from a pipefrom a pipe" {
@@ -293,7 +293,7 @@ func TestNFSBench(t *testing.T) {
 func TestNFSBenchLocal(t *testing.T) {
 	args := []string{"nfs", "bench", "--local", "--duration", "10ms", "--file-size", "1M", "--size", "64K", "--callers", "1,2", "--rounds", "2"}
 	out := ok(t, args...)
-	for _, want := range []string{"write", "read", "random", "null", "RDMA Write MB/s", "to TCP", "Send and answer µs"} {
+	for _, want := range []string{"write", "read", "random", "null", "Write MB/s", "to TCP", "Send µs"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -376,7 +376,6 @@ func TestNFSRecords(t *testing.T) {
 }
 
 func TestNFSErrorsAreAdvice(t *testing.T) {
-	free := freePort(t, "127.0.0.1")
 	s := startNFSD(t, "--memory", "--squash", "none")
 	defer s.stop(t)
 	memory := s.urls("/memory")["tcp"]
@@ -391,8 +390,8 @@ func TestNFSErrorsAreAdvice(t *testing.T) {
 		{[]string{"nfs", "ls"}, "give URL...: see `urnic nfs ls --help`"},
 		{[]string{"nfs", "put", "x"}, "give LOCAL URL: see"},
 		{[]string{"nfs", "ls", "http://x"}, "nfs://HOST/PATH or nfs+rdma://HOST/PATH"},
-		{[]string{"nfs", "ls", "nfs://127.0.0.1:" + free + "/x"}, "start the server first, such as `urnic nfsd`"},
-		{[]string{"nfs", "ls", "nfs+rdma://127.0.0.1:" + free + "/x?mountport=" + free}, "start the server first"},
+		{[]string{"nfs", "ls", "nfs://127.0.0.1:" + unusedPort + "/x"}, "start the server first, such as `urnic nfsd`"},
+		{[]string{"nfs", "ls", "nfs+rdma://127.0.0.1:" + unusedPort + "/x?mountport=" + unusedPort}, "start the server first"},
 		{[]string{"nfs", "ls", s.urls("/none")["tcp"]}, "give a path that it exports"},
 		{[]string{"nfs", "ls", memory + "/none"}, "NFS3ERR_NOENT"},
 		{[]string{"nfs", "cat", memory}, "NFS3ERR_ISDIR"},
@@ -404,22 +403,22 @@ func TestNFSErrorsAreAdvice(t *testing.T) {
 		{[]string{"nfs", "ls", "nfs://" + s.RDMA + "/memory"}, "give that for TCP"},
 		{[]string{"nfs", "ls", "nfs+rdma://" + s.RDMA + "/memory?mountport=" + rport}, "give that for TCP"},
 		{[]string{"nfs", "ls", "nfs+rdma://" + s.TCP + "/memory?mountport=" + port}, "give that for RDMA"},
-		{[]string{"rpc", "call", s.RDMA, "nfs", "3"}, "is that a port of the other transport"},
-		{[]string{"rpc", "call", s.TCP, "nfs", "3", "--rdma"}, "is that a port of the other transport"},
+		{[]string{"rpc", "call", s.RDMA, "nfs", "3"}, "if the port belongs to the other transport"},
+		{[]string{"rpc", "call", s.TCP, "nfs", "3", "--rdma"}, "if the port belongs to the other transport"},
 		{[]string{"nfs", "ls", memory, "--trace"}, "give nfs+rdma://"},
-		{[]string{"nfs", "ls", memory, "--uid", "-7"}, "numbers from 0 on"},
-		{[]string{"nfs", "cat", memory, "--rsize", "7"}, "--rsize 7: give octets, 512 to 16M"},
+		{[]string{"nfs", "ls", memory, "--uid", "-7"}, "must be 0 or more"},
+		{[]string{"nfs", "cat", memory, "--rsize", "7"}, "--rsize 7: give bytes, 512 to 16M"},
 		{[]string{"nfs", "cat", memory, "--depth", "-1"}, "--depth -1"},
 		{[]string{"nfs", "cat", memory, "--pcap", "-"}, "record into a file"},
 		{[]string{"nfs", "bench"}, "--local"},
 		{[]string{"nfs", "bench", memory, "--local"}, "a URL or --local"},
 		{[]string{"nfs", "bench", "--local", "--sync"}, "leave --local out"},
 		{[]string{"nfs", "bench", "--local", "--crc", "x"}, "--crc x"},
-		{[]string{"nfs", "bench", memory, "--test", "x"}, "say write, read, random or null"},
+		{[]string{"nfs", "bench", memory, "--test", "x"}, "must be one of write, read, random, null"},
 		{[]string{"nfs", "bench", memory, "--size", "1"}, "--size 1"},
 		{[]string{"nfs", "bench", memory, "--depth", "0"}, "--depth 0"},
 		{[]string{"nfs", "bench", memory, "--callers", "2000"}, "up to 1024"},
-		{[]string{"nfs", "bench", memory, "--duration", "0s"}, "not at once"},
+		{[]string{"nfs", "bench", memory, "--duration", "0s"}, "give --duration more than 0"},
 		{[]string{"nfs", "bench", memory, "--file-size", "1"}, "--file-size 1"},
 		{[]string{"nfsd"}, "give a directory to serve, or --memory"},
 		{[]string{"nfsd", dir + "/none"}, "can't be served"},
@@ -428,8 +427,8 @@ func TestNFSErrorsAreAdvice(t *testing.T) {
 		{[]string{"nfsd", dir, "--tcp", "127.0.0.1:0", "--rdma", s.RDMA}, "give another port with --rdma"},
 		{[]string{"nfsd", dir, "--tcp", "x"}, "--tcp x: give ADDRESS:PORT"},
 		{[]string{"nfsd", dir, "--allow", "x"}, "--allow x: give an address"},
-		{[]string{"nfsd", dir, "--squash", "x"}, "say root, all or none"},
-		{[]string{"nfsd", dir, "--anonuid", "0"}, "nobody is anonymous as root"},
+		{[]string{"nfsd", dir, "--squash", "x"}, "must be one of root, all, none"},
+		{[]string{"nfsd", dir, "--anonuid", "0"}, "the anonymous user must not be root"},
 		{[]string{"nfsd", dir, "--anonuid", "x"}, "--anonuid x: give a whole number"},
 		{[]string{"nfsd", "--export", "x=y"}, "give PATH=DIR"},
 		{[]string{"nfsd", "--export", "/x="}, "give a directory, or --memory"},

@@ -57,32 +57,31 @@ func newNFSDCommand() *cobra.Command {
 		Use:   "nfsd [DIR]",
 		Short: "Serve files by NFS, over TCP and RDMA, until interrupted",
 		Long: `Nfsd serves a directory by NFS version 3, over TCP and over RDMA at the same time. It needs
-no privileges: the ports are above 1023. MOUNT is at the TCP port, too.
+no privileges: the ports are above 1023. The MOUNT service is at the TCP port, too.
 
 DIR is exported under its own absolute path. --export PATH=DIR exports a directory under
-another one, and can be given several times; --memory exports an empty tree in memory, as
-/memory, or with --export PATH=.
+another path, and can be given several times. --memory exports an empty tree in memory as
+/memory, or under PATH with --export PATH=.
 
-NFS's callers say themselves who they are. So it serves none but this machine, and listens
-at no other address of it, unless --allow says whom. Users of this machine can call as
-themselves alone, which the kernel tells of their sockets; root can call as anybody. From
-other machines calls are taken from ports below 1024, which only root has there:
---insecure takes them from all, and believes everybody. Linux's client has such a port over
-TCP, and none over RDMA.
+NFS has no authentication: a client says which user calls. So nfsd serves and listens on
+this machine only, unless --allow names other clients. A user of this machine can call only
+as that user, whom the kernel reports for the socket; root can call as anybody. Calls from
+other machines are accepted from ports below 1024 only, which need root there. --insecure
+accepts calls from all ports, and believes what they say. Linux's client uses a port below
+1024 over TCP, and none over RDMA.
 
-Root's calls are those of nobody unless --squash none is given. If the server is not root,
-what it makes belongs to its own user; so that user alone is who it is for a directory, and
-all others are nobody, unless --squash says otherwise.
+Root's calls are carried out as nobody, unless --squash none is given. A server that does
+not run as root creates files as its own user. So for a directory only that user's calls
+are carried out as that user, and all others as nobody, unless --squash says otherwise.
 
-With --json it says in one line where it listens:
-{"tcp","rdma","exports":[...]}.`,
+With --json it prints a JSON object in one line when it listens; see docs/json.md.`,
 		Example: `  urnic nfsd /srv/data
   urnic nfsd /srv/data --allow 192.0.2.0/24 --ro
   urnic nfsd --memory --tcp 127.0.0.1:0 --rdma off --json
   urnic nfsd --export /a=/srv/a --export /b=/srv/b`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return fmt.Errorf("one directory can be given so: give more as --export PATH=DIR, see `%s --help`", cmd.CommandPath())
+				return fmt.Errorf("only one DIR can be given: export others with --export PATH=DIR; see `%s --help`", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -92,7 +91,7 @@ With --json it says in one line where it listens:
 			}
 			for flag, id := range map[string]uint32{"anonuid": o.anonUID, "anongid": o.anonGID} {
 				if id == 0 && cmd.Flags().Changed(flag) {
-					return fmt.Errorf("--%s 0: nobody is anonymous as root: give a number from 1 on, or --squash none", flag)
+					return fmt.Errorf("--%s 0: the anonymous user must not be root: give 1 or more, or --squash none", flag)
 				}
 			}
 			o.givenTCP, o.givenRDMA = cmd.Flags().Changed("tcp"), cmd.Flags().Changed("rdma")
@@ -109,22 +108,22 @@ With --json it says in one line where it listens:
 func (o *nfsdOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.rdma, "rdma", ":20049", "`ADDRESS` and port to listen at for RDMA, or off; 0.0.0.0 is IPv4 alone, [::] IPv6 alone")
 	f.StringVar(&o.tcp, "tcp", ":2049", "`ADDRESS` and port to listen at for TCP; likewise")
-	f.BoolVar(&o.readOnly, "ro", false, "let nothing be changed")
-	f.StringArrayVar(&o.allow, "allow", nil, "let clients with addresses of this `CIDR` mount it, or all (default 127.0.0.0/8 and ::1); can be given several times")
-	f.BoolVar(&o.insecure, "insecure", false, "take calls from ports above 1023 too, and of this machine's users as anybody")
-	f.BoolVar(&o.unsafe, "unsafe", false, "let anybody act as root on directories, which --squash none with --insecure or --allow all does")
-	f.StringVar(&o.squash, "squash", "", "`WHOSE` calls are those of the anonymous user: root, all or none (default root; without root's rights, all but this user's for directories)")
+	f.BoolVar(&o.readOnly, "ro", false, "export read-only")
+	f.StringArrayVar(&o.allow, "allow", nil, "allow clients with addresses in this `CIDR`, or all (default 127.0.0.0/8 and ::1); can be given several times")
+	f.BoolVar(&o.insecure, "insecure", false, "accept calls from ports above 1023, and let users of this machine call as anybody")
+	f.BoolVar(&o.unsafe, "unsafe", false, "allow --squash none with --insecure or --allow all, so that anybody can act as root on directories")
+	f.StringVar(&o.squash, "squash", "", "`WHOSE` calls are carried out as the anonymous user: root, all or none (default root; if the server is not root, for directories all but its own user's)")
 	f.Uint32Var(&o.anonUID, "anonuid", 0, "the anonymous `USER` (default 65534)")
 	f.Uint32Var(&o.anonGID, "anongid", 0, "the anonymous `GROUP` (default 65534)")
-	f.BoolVar(&o.memory, "memory", false, "export an empty tree in memory, which is gone in the end")
-	f.StringVar(&o.maxMemory, "max-memory", "1G", "`OCTETS` that a tree in memory may hold, with K, M or G")
+	f.BoolVar(&o.memory, "memory", false, "export an empty tree in memory, which is lost when the server ends")
+	f.StringVar(&o.maxMemory, "max-memory", "1G", "most `BYTES` that a tree in memory holds, with K, M or G")
 	f.StringArrayVar(&o.exports, "export", nil, "export a directory under a path: `PATH=DIR`; can be given several times")
-	f.StringVar(&o.rsize, "rsize", "1M", "most `OCTETS` of one READ, with K or M")
-	f.StringVar(&o.wsize, "wsize", "1M", "most `OCTETS` of one WRITE, with K or M")
-	f.BoolVar(&o.async, "async", false, "answer before new, changed and removed names are on the disk")
-	f.BoolVar(&o.registerRpcbind, "register-rpcbind", false, "tell this host's rpcbind of the ports, until it ends")
+	f.StringVar(&o.rsize, "rsize", "1M", "largest READ in `BYTES`, with K or M")
+	f.StringVar(&o.wsize, "wsize", "1M", "largest WRITE in `BYTES`, with K or M")
+	f.BoolVar(&o.async, "async", false, "reply before new, changed and removed names are on disk")
+	f.BoolVar(&o.registerRpcbind, "register-rpcbind", false, "register the ports with this host's rpcbind while it runs")
 	f.StringVar(&o.stateDir, "state-dir", "", "keep the key of file handles in this `DIR` (default $STATE_DIRECTORY, /var/lib/urnic for root, or ~/.local/state/urnic)")
-	f.BoolVar(&o.json, "json", false, "say as a JSON object where it listens")
+	f.BoolVar(&o.json, "json", false, "print the addresses as a JSON object")
 	o.add(f)
 	o.addCRC(f)
 }
@@ -142,7 +141,7 @@ func (o *nfsdOptions) check() (err error) {
 	squashs := map[string]nfsd.Squash{"": nfsd.SquashRoot, "root": nfsd.SquashRoot, "all": nfsd.SquashAll, "none": nfsd.SquashNone}
 	var ok bool
 	if o.squashs, ok = squashs[o.squash]; !ok {
-		return fmt.Errorf("--squash %s: say root, all or none", o.squash)
+		return fmt.Errorf("--squash %s: must be one of root, all, none", o.squash)
 	}
 	if err := o.parseAllow(); err != nil {
 		return err
@@ -161,9 +160,9 @@ func (o *nfsdOptions) checkSafe() error {
 	}
 	switch {
 	case o.insecure:
-		return errors.New("--squash none --insecure: anybody who reaches the server could act as root on its directories: leave one of them out, or add --unsafe if that is meant")
+		return errors.New("--squash none --insecure: anybody who reaches the server could act as root on its directories: leave one of them out, or add --unsafe if you want that")
 	case len(o.allowed) == 0, slices.ContainsFunc(o.allowed, func(p netip.Prefix) bool { return p.Bits() == 0 }):
-		return errors.New("--squash none --allow all: root of any machine could act as root on the directories: allow the addresses of machines that you trust, or add --unsafe if that is meant")
+		return errors.New("--squash none --allow all: root of any machine could act as root on the directories: allow the addresses of machines that you trust, or add --unsafe if you want that")
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"urnic/internal/listen"
-	"urnic/internal/peeruid"
+	"urnic/internal/host/listen"
+	"urnic/internal/host/peeruid"
 	"urnic/ulp/nfs/nfsd"
 )
 

@@ -53,7 +53,7 @@ func TestNFSDRefusesWhatIsUnsafe(t *testing.T) {
 		{[]string{dir, "--squash", "none", "--allow", "all"}, "--squash none --allow all: root of any machine"},
 		{[]string{dir, "--squash", "none", "--allow", "192.0.2.0/24", "--allow", "0.0.0.0/0"}, "--squash none --allow all: root of any machine"},
 		{[]string{dir, "--squash", "none", "--allow", "::/0"}, "--squash none --allow all: root of any machine"},
-		{[]string{"--export", "/d=" + dir, "--memory", "--squash", "none", "--insecure"}, "--unsafe if that is meant"},
+		{[]string{"--export", "/d=" + dir, "--memory", "--squash", "none", "--insecure"}, "--unsafe if you want that"},
 	} {
 		args := append([]string{"nfsd", "--tcp", "127.0.0.1:0", "--rdma", "off"}, tc.args...)
 		status, out, errOut := urnic(t, nil, args...)

@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"syscall"
 
-	"urnic/internal/listen"
-	"urnic/internal/printable"
+	"urnic/internal/host/listen"
+	"urnic/internal/host/printable"
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/rpcbind"
@@ -92,7 +92,7 @@ func (s *nfsServer) unregister(ctx context.Context) error {
 				return nil // what it knew has gone with it
 			}
 			if err != nil && !errors.Is(err, rpcbind.ErrRefused) { // somebody has removed it
-				return fmt.Errorf("--register-rpcbind: this host's rpcbind could not be told that the server has ended: %w", err)
+				return fmt.Errorf("--register-rpcbind: this host's rpcbind could not be notified that the server has ended: %w", err)
 			}
 		}
 		return nil

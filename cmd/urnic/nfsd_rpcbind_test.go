@@ -96,7 +96,7 @@ func TestNFSDSaysWhyItIsNotRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, binder := range map[string]oncrpc.Dial{
-		"no rpcbind runs on this host: start it":                                                  oncrpc.OverTCP("127.0.0.1:"+freePort(t, "127.0.0.1"), oncrpc.TCPConfig{}),
+		"no rpcbind runs on this host: start it":                                                  oncrpc.OverTCP("127.0.0.1:"+unusedPort, oncrpc.TCPConfig{}),
 		"knows of another server already: version 3 of program 100005 over tcp is at 0.0.0.0.8.1": serveTable(t, table),
 		"takes no registration from this user":                                                    serveTable(t, full),
 		"takes no registration: ":                                                                 func(context.Context) (oncrpc.Conn, error) { return nil, errors.New("broken") },

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"urnic/internal/listen"
-	"urnic/internal/perf"
+	"urnic/internal/host/listen"
+	"urnic/internal/program/perf"
 	"urnic/rnic"
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/vfs"
@@ -201,7 +201,7 @@ func (s *nfsServer) tell(out *lines) {
 		paths = append(paths, t.path)
 	}
 	if s.o.json {
-		line, err := jsonLine(struct {
+		line, err := jsonLine("urnic-nfsd/1", struct {
 			TCP     string   `json:"tcp"`
 			RDMA    string   `json:"rdma,omitempty"`
 			Exports []string `json:"exports"`

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urnic/internal/selfcopy"
+	"urnic/internal/test/selfcopy"
 	"urnic/rnic"
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfs3"

@@ -9,80 +9,62 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"urnic/internal/perf"
+	"urnic/internal/program/perf"
 	"urnic/mpa"
 )
 
-const perfLong = `Perf measures how fast RDMA goes between two urnics: bandwidth, message rate, latency,
-connections, and how all that scales with the number of queue pairs. With --baseline it
-measures bare TCP between the same two programs in between, and tells the ratio.
+const perfLong = `Perf measures RDMA between two urnics: bandwidth, message rate, latency, connections, and how
+these scale with the number of queue pairs. With --baseline it also measures bare TCP
+between the same two programs, in alternating rounds, and prints the ratio.
 
-The tests are bw (octets a second, with --depth requests under way), rate (the same, with
-messages a second first), lat (a message there and one back), connect (connections made
-and closed, --qps at a time) and scale (many queue pairs: what they carry together, and
-what one costs that is idle); idle measures the latter alone.
+The tests are:
 
-The clock of a round stops when the other side has said that all is there. A word of each
-message differs from that of the ones before, and the receiver looks for it where the message
-has to arrive: so it counts the messages itself, RDMA Writes too. (Of Sends that are too long
-to lie apart it counts the completions.) All of the last message is compared with what was
-sent after each round, outside of the time that counts. The exit
-status is 0 only if all was done that was asked for, and nothing was damaged.`
+  bw       bytes a second, with --depth requests outstanding
+  rate     the same; shows messages a second first
+  lat      the latency of one message and its answer
+  connect  connections made and closed, --qps at a time
+  scale    many queue pairs: their total bandwidth, and what an idle one costs
+  idle     what an idle queue pair costs
+
+A round ends when the other side has reported that all messages have arrived. Each message
+differs in one word from the one before. The receiver polls that word in memory, so that it
+counts the messages itself, RDMA Writes too. (Sends that are too long to have a buffer each
+are counted by their completions.) After each round, the last message is compared with what
+was sent, outside the measured time.
+
+The exit status is 0 only if everything succeeded and no data was damaged.`
 
 const perfMeasureLong = `
 
-Latency of send, write and write-imm is half a round trip, as in perftest; of read and
-atomic it is the whole one. A Write can't be seen to arrive, so that its latency is that of
-a Write with Immediate Data. It is closed-loop: a message is sent when the one before is
-answered, so that a stall counts as one slow message, however many would have met it. With
---rate N the client sends N messages a second by a schedule, up to --depth of them under way
-(default 64), and takes the time of each from its intended start until its answer is here.
-That is the whole round trip, with all that a message had to wait (no coordinated omission);
-"service_ns", or "sent" in the table, is the time from when it was really sent. The client
-polls all the while, so that it misses no start; --poll is the server's. If less than N
-messages a second were answered, that many are too many. The percentiles are those of all rounds together; all other
-figures are medians of the rounds.
+The latency of send, write and write-imm is half a round trip, as in perftest; that of read
+and atomic is a whole one. The arrival of a Write can't be seen, so its latency is that of a
+Write with Immediate Data.
 
-The baseline is a plain Go program over bare TCP between the same two sides, in rounds that
-alternate with those over RDMA, on connections as old as those of RDMA. For bw, rate and
-scale there are two, which are always both shown. Per-message TCP makes one write for each
-message, as a program does that sends each when it has it; RDMA's requests are posted in
-lists, so it may share a call among many. Batched TCP moves the same bytes as one stream,
-without regard to messages, in calls of the sizes that are fastest. To find these, 25 pairs
-of sizes are tried for a short time, and the best four, 512K and 1M five times more for
---baseline-try each, by turns; what the tries came to is printed. In JSON, "baseline" and
-"ratio" are those of per-message TCP up to 64K, and of batched TCP beyond that.
-The latency that --poll busy is compared with is that of sockets that are read over and
-over without ever sleeping. Connections are dialed, accepted and closed by as many loops on
-each side as make those over RDMA.
+By default the test is closed-loop: a message is sent when the one before is answered. A
+stall then counts as one slow message, however many messages it would have delayed. With
+--rate N the test is open-loop: the client sends N messages a second on a schedule, with up
+to --depth of them outstanding (default 64). The latency of a message is the whole round
+trip, from its intended start to its answer, with all time that it waited (no coordinated
+omission). "service_ns", or "sent" in the table, is the time from its actual start. The
+client always polls, so that it misses no start; --poll applies to the server. If fewer than
+N messages a second were answered, N is too high.
 
-With --json it prints one JSON object:
+Percentiles are over all rounds together; all other figures are medians of the rounds.
 
-{"urnic","go","os","kernel","cpu","cores","date",  where and when
- "op","test","poll","crc","markers","inline","depth","qps","bidir","rounds",
- "rate",                            messages a second that were to be sent, with --rate
- "mulpdu","mss","mtu",              octets: of an FPDU's payload, a TCP segment, the interface
- "notes",                           what the figures mean
- "results":[{
-   "size","qps","iterations","seconds",            of all rounds together
-   "bytes_per_second","messages_per_second","connections_per_second",
-   "latency_ns":{"min","p50","p90","p99","p99_9","p99_99","max","mean"},
-   "round_trip_ns":{...},
-   "service_ns":{...},              with --rate: from when a message was really sent
-   "bytes_per_qp_side","goroutines_per_qp_side",   of an idle queue pair, with 16 of them or more
-   "allocs_per_op",                 objects that this process allocates for a message
-   "samples",                       of each round: octets, messages (rate) or connections a
-                                    second, the median latency, or octets of an idle queue pair
-   "baseline":{"kind",              per-message, batched, ping-pong or connections
-     "bytes_per_second","messages_per_second","connections_per_second",
-     "latency_ns","round_trip_ns","samples",
-     "write_size","read_size",      bytes of its calls
-     "tries":[{"write_size","read_size","bytes_per_second","samples"}],  batched: the fastest first
-     "ratio","ratio_samples"},
-   "baselines",                     both of bw, rate and scale, each as above
-   "ratio","ratio_samples",         of samples to those of the baseline: the median, and all
-   "ratio_to_first"}],              scale: of bandwidth, to the first number of queue pairs
- "error"}                           what went wrong, if anything did`
+The baseline is a plain Go program over bare TCP between the same two sides. Its rounds
+alternate with those of RDMA, on connections of the same age. For bw, rate and scale there
+are two baselines, and both are shown. Per-message TCP makes one write for each message, as
+a program does that sends each message when it has it. RDMA posts its requests in lists, so
+that many may share a system call. Batched TCP moves the same bytes as one stream, without
+message boundaries, in calls of the fastest sizes. To find these, 25 pairs of sizes are
+tried briefly; then the best four, 512K and 1M are tried five times more in turn, for
+--baseline-try each. The results of the tries are printed. In JSON, "baseline" and "ratio"
+are those of per-message TCP up to 64K, and of batched TCP above.
+
+With --poll busy, the latency baseline polls its sockets and never sleeps. For connect, the
+baseline has as many loops that dial, accept and close connections on each side as RDMA.
+
+With --json it prints one JSON object; see docs/json.md.`
 
 // perfOptions are the flags of urnic perf.
 type perfOptions struct {
@@ -91,19 +73,19 @@ type perfOptions struct {
 	listen, op, test, poll, size, qps, maxMemory string
 	crc                                          string
 	json                                         bool
-	svg, cpuProfile                              string
+	svg, html, cpuProfile                        string
 	iters                                        int
 }
 
 func newPerfCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "perf",
-		Short: "Measure bandwidth, latency and rates, beside bare TCP",
+		Short: "Measure bandwidth, latency and rates, compared with bare TCP",
 		Long:  perfLong,
-		Example: `  urnic perf local                                     bandwidth of RDMA Writes of 64 KiB
-  urnic perf local --op send --test lat --baseline     latency, beside that of TCP
-  urnic perf server                                    on one machine, and
-  urnic perf client 192.0.2.7:7175 --size all          on the other one`,
+		Example: `  urnic perf local                                  bandwidth of 64 KiB Writes
+  urnic perf local --op send --test lat --baseline  latency, and that of TCP
+  urnic perf server                                 on one machine, and
+  urnic perf client 192.0.2.7:7175 --size all       on the other one`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -116,14 +98,14 @@ func newPerfLocalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "local",
 		Short: "Measure between two devices in this process, over loopback",
-		Long: `Local opens two devices in this process, which share nothing, and measures between them
-over TCP on loopback. It takes the flags of client.` + perfMeasureLong,
+		Long: `Local opens two devices in this process and measures between them, over TCP on loopback. The
+devices share nothing. It has the flags of client.` + perfMeasureLong,
 		Example: `  urnic perf local
   urnic perf local --test rate --op send --poll busy
   urnic perf local --size all --baseline --svg bw.svg
   urnic perf local --test scale --qps 1,64,1024
   urnic perf local --test idle --qps 4096
-  urnic perf local --test lat --rate 10000             latency at 10,000 messages a second
+  urnic perf local --test lat --rate 10000    at 10,000 messages a second
   urnic perf local --test lat --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -142,8 +124,8 @@ func newPerfClientCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client HOST:PORT",
 		Short: "Measure against a server",
-		Long: `Client measures against the server at HOST:PORT, which does what it is asked to.
-Baselines go over ports of the server that the system chooses.` + perfMeasureLong,
+		Long: `Client measures against the server at HOST:PORT. Baselines use ports of the server that its
+system chooses.` + perfMeasureLong,
 		Example: `  urnic perf client 192.0.2.7:7175
   urnic perf client 192.0.2.7:7175 --op read --size 4K,64K,1M --baseline
   urnic perf client [2001:db8::7]:7175 --test lat --duration 10s --json`,
@@ -173,8 +155,8 @@ func newPerfServerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Serve clients until interrupted",
-		Long: `Server does for clients what they ask for: several at once, though that disturbs what
-they measure. It has no authentication; listen where only those reach it who may.`,
+		Long: `Server serves clients of urnic perf. It serves several at once, though they disturb each
+other's figures. It has no authentication: listen where only trusted clients can connect.`,
 		Example: `  urnic perf server
   urnic perf server --listen 192.0.2.7:7175 --max-memory 256M`,
 		Args: noArgs,
@@ -190,8 +172,9 @@ they measure. It has no authentication; listen where only those reach it who may
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", perfPort), "`ADDRESS` and port to listen at; 0.0.0.0 is IPv4 alone, [::] IPv6 alone, no address both")
-	f.StringVar(&o.maxMemory, "max-memory", "2G", "`OCTETS` of memory that all clients may ask for, with K, M or G")
+	f.StringVar(&o.maxMemory, "max-memory", "2G", "most `BYTES` of memory for all clients, with K, M or G")
 	o.add(f)
+	o.addLLP(f)
 	return cmd
 }
 
@@ -202,28 +185,31 @@ const perfPort = 7175
 func (o *perfOptions) addMeasure(f *pflag.FlagSet) {
 	f.StringVar(&o.op, "op", "write", "`OPERATION`: send, write, write-imm, read or atomic")
 	f.StringVar(&o.test, "test", "bw", "`TEST`: bw, lat, rate, connect, scale or idle")
-	f.StringVar(&o.poll, "poll", "event", "`HOW` to learn of completions: event (sleep until there are some) or busy")
-	f.StringVar(&o.size, "size", "", "`OCTETS` of a message, with K, M or G; a list, or all: powers of two from 2 to 8M (default 64K, or 64 with --test lat and rate)")
-	f.StringVar(&o.qps, "qps", "", "`NUMBER` of queue pairs, of connections at a time with --test connect; a list with --test scale and idle (default 1; 4 with --test connect, 1,64 with scale, 256 with idle)")
-	f.IntVar(&o.Depth, "depth", 0, "`REQUESTS` under way on each queue pair (default 64, 256 with --test rate, 16 with scale)")
-	f.Float64Var(&o.Rate, "rate", 0, "`MESSAGES` a second of --test lat, each sent at its time, whatever became of those before (0: each when the one before is answered)")
-	f.DurationVar(&o.Duration, "duration", 0, "how long a round takes (default 1s)")
-	f.IntVar(&o.iters, "iters", 0, "`MESSAGES` of a round on each queue pair, in place of a duration; or connections (default 1000)")
-	f.IntVar(&o.Rounds, "rounds", 0, "`ROUNDS`, of which the median counts (default 1, 3 with --baseline)")
-	f.IntVar(&o.SignalEvery, "signal-every", 0, "ask for a completion of each `N`th request only (default 1)")
-	f.BoolVar(&o.Inline, "inline", false, "copy payloads up to 1 KiB when they are posted")
-	f.BoolVar(&o.Bidir, "bidir", false, "both sides send; bandwidth and rate are the sum")
+	f.StringVar(&o.poll, "poll", "event", "`HOW` to wait for completions: event (sleep) or busy (poll)")
+	f.StringVarP(&o.size, "size", "s", "", "message size in `BYTES`, with K, M or G; a list, or all: powers of two from 2 to 8M (default 64K; 64 with --test lat and rate)")
+	f.StringVarP(&o.qps, "qps", "q", "", "`NUMBER` of queue pairs, or of connections at a time with --test connect; a list with --test scale and idle (default 1; 4 with --test connect, 1,64 with scale, 256 with idle)")
+	f.IntVar(&o.Depth, "depth", 0, "`REQUESTS` outstanding on each queue pair (default 64, 256 with --test rate, 16 with scale)")
+	f.Float64Var(&o.Rate, "rate", 0, "send `MESSAGES` a second on a schedule, with --test lat (0: each when the one before is answered)")
+	f.VarP((*seconds)(&o.Duration), "duration", "D", "how long a round takes: `TIME` such as 500ms, or a number of seconds (default 1s)")
+	f.Lookup("duration").DefValue = "" // the usage says it
+	f.IntVarP(&o.iters, "iters", "n", 0, "`MESSAGES` in a round on each queue pair, in place of a duration; with --test connect, connections (default 1000)")
+	f.IntVar(&o.Rounds, "rounds", 0, "number of `ROUNDS`; the median counts (default 1, 3 with --baseline)")
+	f.IntVar(&o.SignalEvery, "signal-every", 0, "signal only each `N`th request (default 1)")
+	f.BoolVar(&o.Inline, "inline", false, "post payloads of up to 1 KiB inline")
+	f.BoolVar(&o.Bidir, "bidir", false, "both sides send; bandwidth and rate are the sums")
 	f.StringVar(&o.crc, "crc", "on", "CRC32c `on` or off")
 	f.BoolVar(&o.Markers, "markers", false, "use MPA markers, in both directions")
-	f.IntVar(&o.MULPDU, "mulpdu", 0, fmt.Sprintf("largest ULPDU in `OCTETS`, %d to %d (0: one TCP segment)", mpa.MinMULPDU, mpa.MaxMULPDU))
-	f.BoolVar(&o.Baseline, "baseline", false, "measure bare TCP as well, in rounds in between")
-	f.BoolVar(&o.BaselineBest, "baseline-best", false, "make \"baseline\" and \"ratio\" of --json those of batched TCP, whatever the size of messages")
-	f.DurationVar(&o.BaselineTry, "baseline-try", 0, "how long each of the last tries of call sizes takes that decide on batched TCP (default 250ms)")
+	f.IntVar(&o.MULPDU, "mulpdu", 0, fmt.Sprintf("largest ULPDU in `BYTES`, %d to %d (0: one TCP segment)", mpa.MinMULPDU, mpa.MaxMULPDU))
+	f.BoolVar(&o.Baseline, "baseline", false, "also measure bare TCP, in alternating rounds")
+	f.BoolVar(&o.BaselineBest, "baseline-best", false, "in --json, make \"baseline\" and \"ratio\" those of batched TCP for all message sizes")
+	f.DurationVar(&o.BaselineTry, "baseline-try", 0, "how long each try of a call size takes that decides on batched TCP (default 250ms)")
 	f.BoolVar(&o.json, "json", false, "write the result as one JSON object")
 	f.StringVar(&o.svg, "svg", "", "plot the results into this `FILE`: against the size, the number of queue pairs, or as percentiles")
-	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write what takes processor time in this process to this `FILE`, for go tool pprof")
-	f.StringVar(&o.maxMemory, "max-memory", "2G", "`OCTETS` of memory that a run may take, with K, M or G")
+	f.StringVar(&o.html, "html", "", "write the results as a page to this `FILE`, with the plot in it")
+	f.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of this process to this `FILE`, for go tool pprof")
+	f.StringVar(&o.maxMemory, "max-memory", "2G", "most `BYTES` of memory for a run, with K, M or G")
 	o.add(f)
+	o.addLLP(f)
 }
 
 // check finds what is wrong with the flags.
@@ -235,20 +221,20 @@ func (o *perfOptions) check(f *pflag.FlagSet) (err error) {
 		return err
 	}
 	if f.Changed("duration") && o.Duration <= 0 || f.Changed("iters") && o.iters <= 0 {
-		return errors.New("a round has to end, and not at once: give --duration or --iters more than 0")
+		return errors.New("a round must not be empty: give --duration or --iters more than 0")
 	}
 	o.Iterations = uint64(o.iters)
 	if err := o.checkDataless(f); err != nil {
 		return err
 	}
 	if o.MULPDU != 0 && (o.MULPDU < mpa.MinMULPDU || o.MULPDU > mpa.MaxMULPDU) {
-		return fmt.Errorf("--mulpdu %d: say %d to %d, or 0 for one TCP segment", o.MULPDU, mpa.MinMULPDU, mpa.MaxMULPDU)
+		return fmt.Errorf("--mulpdu %d: must be %d to %d, or 0 for one TCP segment", o.MULPDU, mpa.MinMULPDU, mpa.MaxMULPDU)
 	}
 	switch o.crc {
 	case "on", "off":
 		o.NoCRC = o.crc == "off"
 	default:
-		return fmt.Errorf("--crc %s: say on or off", o.crc)
+		return fmt.Errorf("--crc %s: must be on or off", o.crc)
 	}
 	o.Op, o.Test, o.Poll = perf.Op(o.op), perf.Test(o.test), perf.Poll(o.poll)
 	if o.size != "" && (o.size != "all" || o.Op != perf.OpAtomic) { // whose size is fixed

@@ -26,7 +26,7 @@ func advisePerfDial(err error, address string, timeout time.Duration) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return advise(err, "nobody listens at %s%s: start `urnic perf server --listen :%s` there first", address, errno(err), port)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return advise(err, "no way leads to %s%s: check the address and this machine's routes", address, errno(err))
+		return advise(err, "no route to %s%s: check the address and this machine's routes", address, errno(err))
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return advise(err, "no answer from %s within %v: check address and port, or wait longer with --connect-timeout", address, timeout)
 	case errors.As(err, &strange) && !errors.As(err, &broken):
@@ -43,9 +43,9 @@ func advisePerfListen(err error, address string) error {
 	case errors.As(err, &unresolved):
 		return advise(err, "--listen %s: there is no address for the name %q: give an IP address (%s)", address, unresolved.Name, unresolved.Err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return advise(err, "another program listens at port %s%s: give another one with --listen", port, errno(err))
+		return advise(err, "another program listens at port %s%s: give another port with --listen", port, errno(err))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return advise(err, "%s is no address of this machine: give one of its own, or --listen :%s to listen at all%s", host, port, errno(err))
+		return advise(err, "%s is no address of this machine: give one of its own, or --listen :%s to listen at all addresses%s", host, port, errno(err))
 	case errors.Is(err, syscall.EACCES):
 		return advise(err, "port %s is for privileged programs: give one from 1024 on with --listen%s", port, errno(err))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"urnic/internal/perf"
+	"urnic/internal/program/perf"
 	"urnic/rnic"
 )
 
@@ -23,7 +23,14 @@ func runPerfLocal(ctx context.Context, o *perfOptions, stdout, stderr io.Writer)
 
 // withPerfServer calls do with the address of a server in this process.
 func withPerfServer(ctx context.Context, o *perfOptions, do func(address string) error) (err error) {
-	server, err := rnic.Open(rnic.Config{Name: "server"})
+	if err := o.checkLLP(); err != nil {
+		return err
+	}
+	layer, _, err := o.lower(nil)
+	if err != nil {
+		return err
+	}
+	server, err := rnic.Open(rnic.Config{Name: "server", LowerLayer: layer})
 	if err != nil {
 		return err
 	}
@@ -51,11 +58,19 @@ func runPerfClient(ctx context.Context, o *perfOptions, address string, stdout, 
 
 // measurePerf measures against a server, and prints what comes of it.
 func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, stderr io.Writer) (err error) {
-	plot, err := o.createPlot()
+	if o.llp == llpRDP && (o.Markers || o.MULPDU != 0 || o.NoCRC) {
+		return errors.New("--llp rdp: --markers, --mulpdu and --crc off are of MPA over TCP; leave them out")
+	}
+	plot, err := createPicture(o.svg, "--svg: the plot")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, plot.close()) }()
+	page, err := createPicture(o.html, "--html: the page")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, page.close()) }()
 	segments := &perf.Segments{}
 	dev, err := o.open(segments, stdout, stderr)
 	if err != nil {
@@ -71,6 +86,7 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 		view.terminal = io.Discard
 	}
 	o.Hooks = view.hooks()
+	o.Apart = o.llp == llpRDP
 	stop, err := startProfile(o.cpuProfile)
 	if err != nil {
 		return err
@@ -80,10 +96,14 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 	view.end()
 	if report != nil && o.json {
 		report.Error = text(err)
-		err = errors.Join(err, writeJSON(out, report))
+		err = errors.Join(err, writeJSON(out, "urnic-perf/1", report))
 	}
-	if err == nil {
-		err = plot.draw(report)
+	if err == nil && plot != nil {
+		err = report.WriteSVG(plot)
+	}
+	if page != nil && report != nil {
+		report.Error = text(err)
+		err = errors.Join(err, report.WriteHTML(page, toolName()))
 	}
 	return err
 }
@@ -167,29 +187,22 @@ func (v *perfView) hooks() perf.Hooks {
 	return h
 }
 
-// A plot is the file that --svg names, or nil.
-type plot struct{ *os.File }
+// A picture is a file that a flag names, or nil.
+type picture struct{ *os.File }
 
-// createPlot makes the file before the work, so that it is not in vain.
-func (o *perfOptions) createPlot() (*plot, error) {
-	if o.svg == "" {
+// createPicture makes the file before the work, so that it is not in vain.
+func createPicture(name, what string) (*picture, error) {
+	if name == "" {
 		return nil, nil
 	}
-	f, err := os.Create(o.svg)
+	f, err := os.Create(name)
 	if err != nil {
-		return nil, fmt.Errorf("--svg: the plot can't be written, give a file that can be: %w", err)
+		return nil, fmt.Errorf("%s can't be written, give a file that can be: %w", what, err)
 	}
-	return &plot{f}, nil
+	return &picture{f}, nil
 }
 
-func (p *plot) draw(r *perf.Report) error {
-	if p == nil {
-		return nil
-	}
-	return r.WriteSVG(p)
-}
-
-func (p *plot) close() error {
+func (p *picture) close() error {
 	if p == nil {
 		return nil
 	}

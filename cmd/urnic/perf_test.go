@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/perf"
+	"urnic/internal/program/perf"
 )
 
 // perfLocal measures in one process with --json, and returns the report.
@@ -293,7 +293,7 @@ func TestPerfMeasuresIdleQueuePairsAlone(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if out := ok(t, "perf", "local", "--test", "idle"); !strings.Contains(out, "connected and idle, depth 16") || !strings.Contains(out, "octets/QP  goroutines/QP\n") {
+	if out := ok(t, "perf", "local", "--test", "idle"); !strings.Contains(out, "connected and idle, depth 16") || !strings.Contains(out, "bytes/QP  goroutines/QP\n") {
 		t.Errorf("%s", out)
 	}
 }
@@ -316,6 +316,33 @@ func TestPerfMakesSoManyConnectionsAtATime(t *testing.T) {
 	}
 	if out := ok(t, "perf", "local", "--test", "connect", "--iters", "20"); !strings.Contains(out, "made and closed, 4 at a time") {
 		t.Errorf("%s", out)
+	}
+}
+
+func TestPerfWritesAPage(t *testing.T) {
+	for _, tt := range []struct {
+		args  []string
+		plots bool
+		says  string
+	}{
+		{[]string{"--size", "2,4K", "--iters", "20", "--baseline", "--baseline-try", "1ms", "--rounds", "1"}, true, " MB/s with messages of "},
+		{[]string{"--test", "lat", "--iters", "20"}, true, " µs at the median with messages of 64 bytes"},
+		{[]string{"--test", "connect", "--iters", "4"}, false, " connections per second"},
+		{[]string{"--test", "idle", "--qps", "16"}, false, " bytes for each of 16 idle queue pairs"},
+	} {
+		file := filepath.Join(t.TempDir(), "page.html")
+		ok(t, append([]string{"perf", "local", "--html", file}, tt.args...)...)
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(b); !strings.Contains(text, tt.says) || strings.Contains(text, "<svg ") != tt.plots || !strings.Contains(text, "outcome green") {
+			t.Errorf("%q:\n%s", tt.args, b)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "page.html")
+	if status, _, errOut := urnic(t, nil, "perf", "client", "127.0.0.1:1", "--html", file); status != 1 || errOut == "" {
+		t.Errorf("status %d, %q", status, errOut)
 	}
 }
 
@@ -422,7 +449,7 @@ func TestPerfProfileIsOneOfPprof(t *testing.T) {
 	ok(t, "perf", "local", "--iters", "10", "--cpuprofile", file)
 	b, err := os.ReadFile(file)
 	if err != nil || !bytes.HasPrefix(b, []byte{0x1f, 0x8b}) { // gzip
-		t.Errorf("%d octets, which begin with % x; %v", len(b), b[:min(len(b), 2)], err)
+		t.Errorf("%d bytes, which begin with % x; %v", len(b), b[:min(len(b), 2)], err)
 	}
 	args := []string{"perf", "local", "--iters", "10", "--cpuprofile", filepath.Join(file, "none")}
 	status, _, errOut := urnic(t, nil, args...)
@@ -432,54 +459,54 @@ func TestPerfProfileIsOneOfPprof(t *testing.T) {
 func TestPerfErrors(t *testing.T) {
 	_, taken := servePerf(t)
 	_, port := serve(t, "127.0.0.1", "-P")
-	free := freePort(t, "127.0.0.1")
 	for _, tc := range []struct {
 		want string
 		args []string
 	}{
-		{"--op push: say send, write, write-imm, read or atomic", []string{"local", "--op", "push"}},
-		{"--test luck: say bw, lat, rate, connect, scale or idle", []string{"local", "--test", "luck"}},
-		{"--poll never: say event or busy", []string{"local", "--poll", "never"}},
-		{"--crc maybe: say on or off", []string{"local", "--crc", "maybe"}},
+		{"--op push: must be one of send, write, write-imm, read, atomic", []string{"local", "--op", "push"}},
+		{"--test luck: must be one of bw, lat, rate, connect, scale, idle", []string{"local", "--test", "luck"}},
+		{"--poll never: must be event or busy", []string{"local", "--poll", "never"}},
+		{"--crc maybe: must be on or off", []string{"local", "--crc", "maybe"}},
 		{"--size 4X: \"4X\" is no size", []string{"local", "--size", "4X"}},
-		{"--size 64: an atomic changes 8 octets", []string{"local", "--op", "atomic", "--size", "64"}},
+		{"--size 64: an atomic changes 8 bytes", []string{"local", "--op", "atomic", "--size", "64"}},
 		{"--qps 0: \"0\" is no number from 1 on", []string{"local", "--qps", "0"}},
 		{"several numbers of queue pairs are for --test scale and idle: give one with --test bw", []string{"local", "--qps", "1,2"}},
 		{"--test lat works on one queue pair at a time", []string{"local", "--test", "lat", "--qps", "2"}},
-		{"65 connections at a time: say 1 to 64", []string{"local", "--test", "connect", "--qps", "65"}},
+		{"65 connections at a time: must be 1 to 64", []string{"local", "--test", "connect", "--qps", "65"}},
 		{"leave --depth out", []string{"local", "--test", "lat", "--depth", "2"}},
 		{"leave --signal-every out", []string{"local", "--test", "lat", "--signal-every", "2"}},
 		{"leave --bidir out", []string{"local", "--test", "connect", "--bidir"}},
 		{"leave --size out", []string{"local", "--test", "connect", "--size", "2"}},
-		{"--inline is for what sends data", []string{"local", "--op", "read", "--inline"}},
-		{"depth 100000: say 1 to 8192", []string{"local", "--depth", "100000"}},
-		{"say 1 to the depth", []string{"local", "--depth", "4", "--signal-every", "5"}},
-		{"--duration and --iters exclude each other", []string{"local", "--duration", "1s", "--iters", "5"}},
+		{"--op read sends no data: leave --inline out", []string{"local", "--op", "read", "--inline"}},
+		{"depth 100000: must be 1 to 8192", []string{"local", "--depth", "100000"}},
+		{"must be 1 to the depth", []string{"local", "--depth", "4", "--signal-every", "5"}},
+		{"give only one of --duration and --iters", []string{"local", "--duration", "1s", "--iters", "5"}},
 		{"give --duration or --iters more than 0", []string{"local", "--iters", "0"}},
-		{"--duration 2h0m0s: say up to 1h0m0s", []string{"local", "--duration", "2h"}},
-		{"--rounds -1: say 1 to 1000", []string{"local", "--rounds", "-1"}},
+		{"--duration 2h0m0s: must be up to 1h0m0s", []string{"local", "--duration", "2h"}},
+		{"--rounds -1: must be 1 to 1000", []string{"local", "--rounds", "-1"}},
 		{"--rate is for --test lat: leave it out with --test bw", []string{"local", "--rate", "5"}},
-		{"--rate has nothing of TCP beside it", []string{"local", "--test", "lat", "--rate", "5", "--baseline"}},
+		{"--rate has no baseline over TCP", []string{"local", "--test", "lat", "--rate", "5", "--baseline"}},
 		{"--rate 0.1: not one message is due in 1s", []string{"local", "--test", "lat", "--rate", "0.1"}},
-		{"--rate -1: say up to", []string{"local", "--test", "lat", "--rate", "-1"}},
-		{"--rate NaN: say up to", []string{"local", "--test", "lat", "--rate", "NaN"}},
+		{"--rate -1: must be up to", []string{"local", "--test", "lat", "--rate", "-1"}},
+		{"--rate NaN: must be up to", []string{"local", "--test", "lat", "--rate", "NaN"}},
 		{"--rate fast: give a number", []string{"local", "--test", "lat", "--rate", "fast"}},
-		{"--baseline-try -1s: say up to 1h", []string{"local", "--baseline-try", "-1s"}},
-		{"--baseline-best says which baseline", []string{"local", "--baseline-best"}},
+		{"--baseline-try -1s: must be up to 1h", []string{"local", "--baseline-try", "-1s"}},
+		{"--baseline-best chooses a baseline", []string{"local", "--baseline-best"}},
 		{"--max-memory lots", []string{"local", "--max-memory", "lots"}},
 		{"raise --max-memory", []string{"local", "--size", "1M", "--max-memory", "1M"}},
 		{"--mulpdu", []string{"local", "--mulpdu", "5"}},
+		{"--html: the page can't be written", []string{"local", "--html", filepath.Join(t.TempDir(), "missing", "x.html")}},
 		{"--svg: the plot can't be written", []string{"local", "--svg", filepath.Join(t.TempDir(), "missing", "x.svg")}},
 		{"leave --depth out", []string{"local", "--test", "idle", "--depth", "2"}},
 		{"leave --baseline out", []string{"local", "--test", "idle", "--baseline"}},
 		{"leave --iters out", []string{"local", "--test", "idle", "--iters", "2"}},
 		{"leave --svg out", []string{"local", "--test", "idle", "--svg", "x"}},
-		{"--qps 15: so few queue pairs don't tell", []string{"local", "--test", "idle", "--qps", "32,15"}},
+		{"--qps 15: must be 16 or more", []string{"local", "--test", "idle", "--qps", "32,15"}},
 		{"leave --svg out", []string{"local", "--test", "connect", "--svg", "x"}},
-		{"--json and --pcap - both want standard output", []string{"local", "--json", "--pcap", "-"}},
+		{"--json and --pcap - would both go to standard output", []string{"local", "--json", "--pcap", "-"}},
 		{"give the server as HOST:PORT", []string{"client"}},
 		{"is not HOST:PORT", []string{"client", "192.0.2.7"}},
-		{"nobody listens at 127.0.0.1:" + free, []string{"client", "127.0.0.1:" + free}},
+		{"nobody listens at 127.0.0.1:" + unusedPort, []string{"client", "127.0.0.1:" + unusedPort}},
 		{"is no urnic perf", []string{"client", "127.0.0.1:" + port}},
 		{"--listen 7175: give ADDRESS:PORT", []string{"server", "--listen", "7175"}},
 		{"another program listens at port", []string{"server", "--listen", taken}},
@@ -516,7 +543,7 @@ func TestPerfShowsItsProgressOnATerminal(t *testing.T) {
 	}
 }
 
-func TestHelpOfPerfHasExamplesAndExplainsItsKeys(t *testing.T) {
+func TestHelpOfPerfHasExamples(t *testing.T) {
 	for _, args := range [][]string{{"perf", "--help"}, {"perf"}, {"perf", "local", "--help"}, {"perf", "client", "--help"}, {"perf", "server", "--help"}} {
 		status, out, _ := urnic(t, nil, args...)
 		if status != 0 || !strings.Contains(out, "Examples:\n  urnic ") {
@@ -524,9 +551,7 @@ func TestHelpOfPerfHasExamplesAndExplainsItsKeys(t *testing.T) {
 		}
 	}
 	_, out, _ := urnic(t, nil, "perf", "client", "--help")
-	for _, key := range []string{"latency_ns", "round_trip_ns", "p99_99", "bytes_per_qp_side", "allocs_per_op", "ratio_samples", "write_size", "baselines", "tries", "kind"} {
-		if !strings.Contains(out, `"`+key+`"`) {
-			t.Errorf("the help of perf does not explain %q", key)
-		}
+	if !strings.Contains(out, "docs/json.md") {
+		t.Error("the help of perf does not say where the JSON is described")
 	}
 }

@@ -70,7 +70,7 @@ func (p *progress) show() {
 	_ = p.bar.Set64(p.done) // what can't be shown is not missed
 }
 
-// add tells of work that is done.
+// add reports work that is done.
 func (p *progress) add(n int64) {
 	if p == nil {
 		return

@@ -200,7 +200,7 @@ func TestDissectShowsTheOctetsItHasRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if size := p.bar.GetMax64() / 2; p.done != size || size == 0 {
-		t.Errorf("%d octets are told of; the file has %d", p.done, size)
+		t.Errorf("%d bytes are told of; the file has %d", p.done, size)
 	}
 }
 

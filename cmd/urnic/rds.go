@@ -23,17 +23,17 @@ import (
 func newRDSCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rds",
-		Short: "Reliable Datagram Sockets: ping, load, and a look into nodes",
-		Long: `Rds makes nodes of Reliable Datagram Sockets 3.1, over TCP or over iWARP, whose peers are
-those of Linux (rds_tcp, rds_rdma) and of urnic.
+		Short: "Reliable Datagram Sockets: ping, load, node status",
+		Long: `Rds runs nodes of Reliable Datagram Sockets 3.1, over TCP or iWARP. Peers are nodes of Linux
+(rds_tcp, rds_rdma) and of urnic.
 
-A node has an address, and peers tell nodes by their addresses alone: so there is one node for
-an address and a transport on a host, and Linux's is one as well, if its modules are loaded.
-A second address of the host has room for a second node: ip addr add.`,
+Peers identify a node by its address. So a host has one node for each address and transport;
+if its modules are loaded, Linux's RDS is such a node. For a second node, add an address to
+the host: ip addr add.`,
 		Example: `  urnic rds ping 192.0.2.7
   urnic rds stress                          the passive side, and
   urnic rds stress -s 192.0.2.7 -T 10 -v    the active one
-  urnic rds info                            what the nodes of this user have`,
+  urnic rds info                            status of this user's nodes`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -54,18 +54,18 @@ func (o *rdsFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.transport, "transport", "tcp", "`TRANSPORT` that carries RDS: tcp or iwarp")
 	f.IntVar(&o.port, "transport-port", 0, fmt.Sprintf("`PORT` at which this node and its peers listen (default %d for tcp; %d for iwarp over IPv4, %d over IPv6)", rds.TCPPort, rds.RDMAPort4, rds.RDMAPort6))
 	f.IntVar(&o.paths, "paths", 8, "most `CONNECTIONS` to a peer over TCP, 1 to 8")
-	f.BoolVar(&o.noInfo, "no-info", false, "do not show the node to urnic rds info")
+	f.BoolVar(&o.noInfo, "no-info", false, "hide the node from urnic rds info")
 	o.deviceFlags.add(f)
 }
 
 func (o *rdsFlags) check() error {
 	switch {
 	case o.transport != "tcp" && o.transport != "iwarp":
-		return fmt.Errorf("--transport %s: say tcp or iwarp", o.transport)
+		return fmt.Errorf("--transport %s: must be tcp or iwarp", o.transport)
 	case o.port < 0 || o.port > 65535:
-		return fmt.Errorf("--transport-port %d: say 1 to 65535, or 0 for that of the transport", o.port)
+		return fmt.Errorf("--transport-port %d: must be 1 to 65535, or 0 for that of the transport", o.port)
 	case o.paths < 1 || o.paths > 8:
-		return fmt.Errorf("--paths %d: say 1 to 8", o.paths)
+		return fmt.Errorf("--paths %d: must be 1 to 8", o.paths)
 	case o.trace && o.transport == "tcp":
 		return errors.New("--trace shows messages of RDMA: give --transport iwarp, or record what passes with --pcap")
 	}
@@ -174,7 +174,7 @@ func (o *rdsFlags) serveInfo(n *rdsNode, log *slog.Logger) {
 func adviseRDSListen(err error, addr netip.Addr, o *rdsFlags) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return advise(err, "another node has %v already, of urnic or of Linux (rds_%s)%s: end it, take another address of this host, or another --transport-port for both sides",
+		return advise(err, "another node has %v already, of urnic or of Linux (rds_%s)%s: end it, use another address of this host, or another --transport-port for both sides",
 			addr, map[string]string{"tcp": "tcp", "iwarp": "rdma"}[o.transport], errno(err))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return advise(err, "%v is no address of this machine: give one of its own%s", addr, errno(err))
@@ -212,7 +212,7 @@ func sourceFor(ctx context.Context, peer netip.Addr) (netip.Addr, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "udp", netip.AddrPortFrom(peer, rds.TCPPort).String()) // nothing is sent
 	if err != nil {
-		return netip.Addr{}, advise(err, "no way leads to %v%s: check the address and this machine's routes", peer, errno(err))
+		return netip.Addr{}, advise(err, "no route to %v%s: check the address and this machine's routes", peer, errno(err))
 	}
 	defer func() { _ = c.Close() }() // nothing is lost with it
 	return capture.AddrPort(c.LocalAddr()).Addr().Unmap(), nil

@@ -13,40 +13,27 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/printable"
 	"urnic/ulp/rds/rdsinfo"
 )
 
-const rdsInfoLong = `Info shows what RDS nodes have: sockets, connections, messages that are to be sent, to be
-acknowledged or to be read, congested ports, memory and counters, as rds-info does for Linux.
+const rdsInfoLong = `Info shows the state of RDS nodes, as rds-info does for Linux: sockets, connections, messages
+to be sent, acknowledged or read, congested ports, memory and counters.
 
-A node of urnic lives in a process. The nodes of this user's processes are found at sockets
-in $XDG_RUNTIME_DIR/urnic (or urnic-UID in the directory for temporary files): those of urnic
-rds ping and stress, and of each program that calls rdsinfo.Serve. Without a NODE all are
-shown; a NODE is the address of one, or the path of its socket.
+A node of urnic lives in a process: urnic rds ping, urnic rds stress, or any program that
+calls rdsinfo.Serve. Info finds the nodes of this user's processes by sockets in
+$XDG_RUNTIME_DIR/urnic, or in urnic-UID in the directory for temporary files. A NODE is an
+address or the path of a socket; the default is all nodes.
 
-Without one of -k, -n, -s, -t, -r, -c, -g and -m, all is shown. Of the messages of each kind,
-the first thousand are.
+Without any of -k, -n, -s, -t, -r, -c, -g and -m, everything is shown. For each kind of
+messages, the first thousand are shown.
 
 The flags of connections are those of rds-info: s is sending, c connecting, C connected; p
 waits for memory.
 
 The exit status is 1 if a NODE is not there, or if a process does not answer.
 
-With --json it prints a JSON object in one line for each node:
-
-{"pid","command",                  of the process
- "node":{"addr","generation","seconds","transports",
-  "sockets":[{"port","send_buffer","receive_buffer","unsent","unread","unread_bytes","congested"}],
-  "connections":[{"peer","transport","tos","generation","negotiated","waiting","held","congested",
-    "paths":[{"index","state","links","next_tx","acked","next_rx","unsent","unacked",
-      "tries","retry_ms","paused","flow_control","credit","owed","error"}]}],
-  "congested",                     ports of the node
-  "send_queue","retransmit_queue","receive_queue":
-    {"total","messages":[{"sequence","bytes","from","to","tos","transport","path","retransmit"}]},
-  "memory":{"received","received_limit","peer_limit","sent","receives",   bytes
-    "regions"},                    pieces of memory that peers may access
-  "counters":[{"name","value"}]}}`
+With --json it prints a JSON object in one line for each node; see docs/json.md.`
 
 // rdsInfoOptions are the flags of urnic rds info.
 type rdsInfoOptions struct {
@@ -59,14 +46,14 @@ func newRDSInfoCommand() *cobra.Command {
 	var o rdsInfoOptions
 	cmd := &cobra.Command{
 		Use:   "info [NODE...]",
-		Short: "Show what the nodes of this user have, as rds-info does",
+		Short: "Show the state of this user's nodes, as rds-info does",
 		Long:  rdsInfoLong,
 		Example: `  urnic rds info
   urnic rds info -n 192.0.2.7                the connections of one node
   urnic rds info --json /run/user/1000/urnic/rds-4711-0.sock`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.timeout <= 0 {
-				return fmt.Errorf("--timeout %v: say how long a process may take to answer", o.timeout)
+				return fmt.Errorf("--timeout %v: must be more than 0", o.timeout)
 			}
 			return o.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -74,12 +61,12 @@ func newRDSInfoCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVarP(&o.sockets, "sockets", "k", false, "show sockets")
 	f.BoolVarP(&o.connections, "connections", "n", false, "show connections")
-	f.BoolVarP(&o.send, "send", "s", false, "show messages that are not sent yet")
-	f.BoolVarP(&o.retransmit, "retransmit", "t", false, "show messages that are sent, and not acknowledged")
-	f.BoolVarP(&o.receive, "receive", "r", false, "show messages that are received, and not read")
+	f.BoolVarP(&o.send, "send", "s", false, "show messages to be sent")
+	f.BoolVarP(&o.retransmit, "retransmit", "t", false, "show messages that are sent and not acknowledged")
+	f.BoolVarP(&o.receive, "receive", "r", false, "show messages that are received and not read")
 	f.BoolVarP(&o.counters, "counters", "c", false, "show counters")
 	f.BoolVarP(&o.congestion, "congestion", "g", false, "show congested ports")
-	f.BoolVarP(&o.memory, "memory", "m", false, "show the memory that messages take, of the node and of each peer")
+	f.BoolVarP(&o.memory, "memory", "m", false, "show the memory for messages, of the node and of each peer")
 	f.BoolVar(&o.json, "json", false, "write one JSON object for each node")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long a process may take to answer")
 	return cmd
@@ -90,7 +77,7 @@ func (o *rdsInfoOptions) run(ctx context.Context, args []string, stdout, stderr 
 	for _, r := range asked {
 		var err error
 		if o.json {
-			err = writeJSON(stdout, r)
+			err = writeJSON(stdout, "urnic-rds-info/1", r)
 		} else {
 			err = o.write(stdout, r)
 		}
@@ -111,7 +98,7 @@ func (o *rdsInfoOptions) ask(ctx context.Context, args []string, stderr io.Write
 			addrs = append(addrs, a.Unmap())
 			continue
 		case !strings.ContainsRune(arg, filepath.Separator):
-			errs = append(errs, fmt.Errorf("%s: give the address of a node, or the path of its socket", arg))
+			errs = append(errs, fmt.Errorf("%s: give the address of a node, or the path of a socket", arg))
 			continue
 		}
 		r, err := o.askOne(ctx, arg)
@@ -152,7 +139,7 @@ func (o *rdsInfoOptions) ask(ctx context.Context, args []string, stderr io.Write
 		}
 	}
 	if len(args) == 0 && len(reports) == 0 && len(errs) == 0 && !o.json {
-		fmt.Fprintln(stderr, "urnic: no process of this user has a node that it shows")
+		fmt.Fprintln(stderr, "urnic: no process of this user shows a node")
 	}
 	return reports, errs
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/plural"
+	"urnic/internal/host/printable"
 	"urnic/ulp/rds"
 	"urnic/ulp/rds/rdsinfo"
 )
@@ -104,7 +105,7 @@ func writeFailures(w io.Writer, n *rds.Info) error {
 			}
 			line := fmt.Sprintf("%v path %d: %s", c.Peer, p.Index, p.Error)
 			if p.Tries > 0 {
-				line += fmt.Sprintf(" (%s)", plural(p.Tries, "try"))
+				line += fmt.Sprintf(" (%s)", plural.Count(p.Tries, "try"))
 			}
 			if p.Retry != nil {
 				line += fmt.Sprintf(", again in %d ms", *p.Retry)

@@ -13,27 +13,27 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
+	"urnic/internal/host/plural"
 	"urnic/ulp/rds"
 )
 
-const rdsPingLong = `Ping sends pings of RDS to nodes, which answer by themselves, and prints how long each answer
-took, in microseconds, as rds-ping does. RDS loses none: a ping that a peer can't get now is
-sent when it can, and counts with all the time that it has waited. Without an answer, nothing
-is printed.
+const rdsPingLong = `Ping sends pings of RDS to nodes, and prints how long each answer took, in microseconds, as
+rds-ping does. Nodes answer by themselves. RDS loses no ping: one that a peer can't receive
+now is sent when it can, and its time includes the wait. Without an answer, nothing is
+printed.
 
 The exit status is 0 if each ADDRESS has answered a ping, and 1 if one has not. Without -c,
-which asks for pings until then, an interrupted command sums up and does the same.
+pings are sent until the command is interrupted; it then sums up and sets the same status.
 
-This node needs an address of this host that no other node has, that of Linux's RDS included:
---source. Without it, the one is taken by which the host reaches the first ADDRESS.
+The node of this command needs an address of this host, --source, that no other node has,
+not even Linux's RDS. The default is the address from which the host reaches the first
+ADDRESS.
 
 With --json it prints a JSON object in one line for each answer, and one for each address at
-the end:
+the end; see docs/json.md.`
 
-{"address","number","usec"}
-{"address","pings","answers",
- "usec":{"min","mean","p50","p99","max"},   null if there was no answer
- "error"}                                   why the node could not be reached, if it could not`
+// rdsPingFormat is the format of --json.
+const rdsPingFormat = "urnic-rds-ping/1"
 
 // rdsPingOptions are the flags of urnic rds ping.
 type rdsPingOptions struct {
@@ -54,7 +54,7 @@ func newRDSPingCommand() *cobra.Command {
 		Long:  rdsPingLong,
 		Example: `  urnic rds ping 192.0.2.7
   urnic rds ping -c 3 -i 100ms 192.0.2.7 192.0.2.8
-  urnic rds ping --source 192.0.2.1 --transport iwarp --pcap ping.pcapng 192.0.2.7`,
+  urnic rds ping --source 192.0.2.1 --transport iwarp 192.0.2.7`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("give the address of a node: see `%s --help`", cmd.CommandPath())
@@ -72,8 +72,8 @@ func newRDSPingCommand() *cobra.Command {
 	f.IntVarP(&o.count, "count", "c", 0, "`PINGS` to each address (0: until interrupted)")
 	f.DurationVarP(&o.interval, "interval", "i", time.Second, "time between pings")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for answers after the last ping")
-	f.StringVarP(&o.source, "source", "I", "", "`ADDRESS` of this host that the node has")
-	f.Uint8VarP(&o.tos, "tos", "Q", 0, "type of `SERVICE`, which has a connection of its own over iwarp")
+	f.StringVarP(&o.source, "source", "I", "", "this node's `ADDRESS`, one of this host")
+	f.Uint8VarP(&o.tos, "tos", "Q", 0, "type of `SERVICE`; each has its own connection over iwarp")
 	f.BoolVar(&o.json, "json", false, "write JSON objects, one for each answer and each address")
 	o.add(f)
 	return cmd
@@ -82,11 +82,11 @@ func newRDSPingCommand() *cobra.Command {
 func (o *rdsPingOptions) check() error {
 	switch {
 	case o.count < 0:
-		return fmt.Errorf("-c %d: say how many pings, or 0 for no end", o.count)
+		return fmt.Errorf("-c %d: must be 0 or more (0: no end)", o.count)
 	case o.interval <= 0:
-		return fmt.Errorf("-i %v: say more than 0", o.interval)
+		return fmt.Errorf("-i %v: must be more than 0", o.interval)
 	case o.timeout < 0:
-		return fmt.Errorf("--timeout %v: say how long to wait for answers", o.timeout)
+		return fmt.Errorf("--timeout %v: must be 0 or more", o.timeout)
 	case o.json && o.pcap == "-":
 		return errJSONAndPcap
 	}
@@ -237,7 +237,7 @@ func (o *rdsPingOptions) answers(ctx context.Context, t *pinged, all chan<- stru
 func (o *rdsPingOptions) tell(t *pinged, number int, usec int64, out *lines) {
 	switch {
 	case o.json:
-		line, err := jsonLine(struct {
+		line, err := jsonLine(rdsPingFormat, struct {
 			Address string `json:"address"`
 			Number  int    `json:"number"`
 			Usec    int64  `json:"usec"`
@@ -254,14 +254,14 @@ func (o *rdsPingOptions) tell(t *pinged, number int, usec int64, out *lines) {
 
 // rdsPingSum sums up the answers of an address.
 type rdsPingSum struct {
-	Address string        `json:"address"`
-	Pings   int           `json:"pings"`
-	Answers int64         `json:"answers"`
-	Usec    *rdsPingTimes `json:"usec"`
-	Error   string        `json:"error,omitempty"`
+	Address string    `json:"address"`
+	Pings   int       `json:"pings"`
+	Answers int64     `json:"answers"`
+	Usec    *rdsTimes `json:"usec"`
+	Error   string    `json:"error,omitempty"`
 }
 
-type rdsPingTimes struct {
+type rdsTimes struct {
 	Min  int64   `json:"min"`
 	Mean float64 `json:"mean"`
 	P50  int64   `json:"p50"`
@@ -275,13 +275,13 @@ func (o *rdsPingOptions) sum(ctx context.Context, n *rds.Node, targets []*pinged
 	for _, t := range targets {
 		s := rdsPingSum{Address: t.text, Pings: t.pings, Answers: t.answers.TotalCount()}
 		if h := t.answers; s.Answers > 0 {
-			s.Usec = &rdsPingTimes{h.Min(), h.Mean(), h.ValueAtPercentile(50), h.ValueAtPercentile(99), h.Max()}
+			s.Usec = &rdsTimes{h.Min(), h.Mean(), h.ValueAtPercentile(50), h.ValueAtPercentile(99), h.Max()}
 		} else {
 			s.Error = o.unreached(n, t.addr)
-			silent = append(silent, fmt.Errorf("%s has answered none of %s: %s", t.text, plural(t.pings, "ping"), s.Error))
+			silent = append(silent, fmt.Errorf("%s has answered none of %s: %s", t.text, plural.Count(t.pings, "ping"), s.Error))
 		}
 		if o.json {
-			line, err := jsonLine(&s)
+			line, err := jsonLine(rdsPingFormat, &s)
 			if err != nil {
 				return err
 			}
@@ -289,7 +289,7 @@ func (o *rdsPingOptions) sum(ctx context.Context, n *rds.Node, targets []*pinged
 			continue
 		}
 		out.print(fmt.Sprintf("--- %s rds ping statistics ---", t.text))
-		line := fmt.Sprintf("%s, %s", plural(s.Pings, "ping"), plural(int(s.Answers), "answer"))
+		line := fmt.Sprintf("%s, %s", plural.Count(s.Pings, "ping"), plural.Count(int(s.Answers), "answer"))
 		if u := s.Usec; u != nil {
 			line += fmt.Sprintf(", min/mean/p50/p99/max = %d/%.0f/%d/%d/%d usec", u.Min, u.Mean, u.P50, u.P99, u.Max)
 		}
@@ -317,20 +317,9 @@ func (o *rdsPingOptions) unreached(n *rds.Node, peer netip.Addr) string {
 			case p.State == "up":
 				return "there is a connection, and the node may not answer pings"
 			case p.Error != "":
-				return fmt.Sprintf("%s at a connection, the last one: %s", plural(p.Tries, "try"), p.Error)
+				return fmt.Sprintf("%s at a connection, the last one: %s", plural.Count(p.Tries, "try"), p.Error)
 			}
 		}
 	}
 	return "nothing has answered the request to connect"
-}
-
-// plural returns a count with its noun.
-func plural(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case noun[len(noun)-1] == 'y':
-		return fmt.Sprintf("%d %sies", n, noun[:len(noun)-1])
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

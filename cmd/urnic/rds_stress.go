@@ -10,47 +10,34 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"urnic/internal/perf"
+	"urnic/internal/program/perf"
 	"urnic/ulp/rds/rdsstress"
 )
 
-const rdsStressLong = `Stress is the load generator of RDS: rds-stress of rds-tools, with its options and its
-protocol, so that either side may be the original on Linux.
+const rdsStressLong = `Stress generates load over RDS. It has the options and the protocol of rds-stress of
+rds-tools, so that either side may be rds-stress on Linux.
 
-Without -s it is the passive side: it waits for a control connection at -p, and does what the
-active side says. That one has all other options of the load. Both run -t tasks, with sockets
-at the ports behind that of the control connection. Each task sends requests of -q bytes to
-each task of the other side, up to -d of them at a time, and answers those that come by acks
-of -a bytes.
+Without -s it is the passive side: it waits for a control connection at -p, and the active
+side gives it all other options of the load. Both sides run -t tasks, with sockets at the
+ports after that of the control connection. Each task sends requests of -q bytes to each
+task of the other side, with up to -d outstanding, and answers each request by an ack of -a
+bytes.
 
-Whatever is lost, doubled, reordered or damaged ends the run with an error: messages are
-numbered, and with -v their contents are compared. At the end both sides wait for the acks
-of what is under way; the original does not.
+A message that is lost, duplicated, reordered or damaged ends the run with an error:
+messages are numbered, and with -v their contents are compared. At the end both sides wait
+for the outstanding acks; rds-stress does not.
 
-The node has the address -r, which no other node may have, that of Linux's RDS included.
-Without it, it is the one that the control connection has here. The exit status is 0 if all
-went well; an active side without -T ends by an interrupt with 0, too.
+The node has the address -r, which no other node may have, not even Linux's RDS. The default
+is the local address of the control connection. The exit status is 0 if the run succeeded,
+and also if an active side without -T is interrupted.
 
-Each second a line tells of: tasks; requests sent and received; kilobytes a second of all
+Each second it prints a line: tasks; requests sent and received; kilobytes a second of all
 messages (tx+rx K/s), by RDMA into this side's memory (mbi K/s) and out of it (mbo K/s);
 microseconds of a call that sends a request (tx us/c), and from a request to its ack (rtt
-us); processor time of this process, with -c. The last line has averages, and the line
-behind it how long requests took.
+us); with -c, the processor time of this process (cpu %). The last line has averages; then
+follow percentiles of the time from request to ack.
 
-With --json it prints one JSON object at the end:
-
-{"role","local","peer","transport",      role: "active" or "passive"
- "tasks","depth","request_size","ack_size","rdma_size","verify",
- "seconds",                              from the first message that came
- "requests_sent","requests_received","acks_sent","acks_received",
- "bytes_sent","bytes_received","rdma_bytes_in","rdma_bytes_out",
- "requests_per_second",                  sent
- "bytes_per_second",                     both ways, RDMA included
- "send_ns",                              of a call that sends a request, on average
- "rtt_ns":{"min","p50","p90","p99","p99_9","p99_99","max","mean"},
- "unanswered",                           requests without an ack at the end
- "connections_lost","retransmitted",     of the node
- "error"}`
+With --json it prints one JSON object at the end; see docs/json.md.`
 
 // rdsStressOptions are the flags of urnic rds stress.
 type rdsStressOptions struct {
@@ -76,8 +63,8 @@ func newRDSStressCommand() *cobra.Command {
 		Use:   "stress [flags]",
 		Short: "Generate load, as rds-stress does",
 		Long:  rdsStressLong,
-		Example: `  urnic rds stress -r 192.0.2.7                                the passive side
-  urnic rds stress -s 192.0.2.7 -T 10 -t 4 -d 8 -q 4096 -v      the active side
+		Example: `  urnic rds stress -r 192.0.2.7                             the passive side
+  urnic rds stress -s 192.0.2.7 -T 10 -t 4 -d 8 -q 4096 -v   the active side
   urnic rds stress -s 192.0.2.7 --transport iwarp -D 64K -T 60 -v
   urnic rds stress -s 192.0.2.7 --requests 100000 --json`,
 		Args: noArgs,
@@ -93,32 +80,32 @@ func newRDSStressCommand() *cobra.Command {
 }
 
 func (o *rdsStressOptions) addStress(f *pflag.FlagSet) {
-	f.StringVarP(&o.local, "recv-addr", "r", "", "`ADDRESS` of this host that the node has")
-	f.StringVarP(&o.peer, "send-addr", "s", "", "be the active side: `ADDRESS` of the passive one")
-	f.IntVarP(&o.control, "port", "p", 4000, "`PORT` of the control connection; those behind it are the tasks'")
+	f.StringVarP(&o.local, "recv-addr", "r", "", "this node's `ADDRESS`, one of this host")
+	f.StringVarP(&o.peer, "send-addr", "s", "", "be the active side; `ADDRESS` of the passive side")
+	f.IntVarP(&o.control, "port", "p", 4000, "`PORT` of the control connection; the tasks use the ports after it")
 	f.StringVarP(&o.requestSize, "req-bytes", "q", "1024", "`BYTES` of a request, with K or M")
 	f.StringVarP(&o.ackSize, "ack-bytes", "a", fmt.Sprint(rdsstress.HeaderLen), "`BYTES` of an ack, with K or M")
-	f.IntVarP(&o.depth, "depth", "d", 1, "`REQUESTS` under way between two tasks")
+	f.IntVarP(&o.depth, "depth", "d", 1, "`REQUESTS` outstanding between two tasks")
 	f.IntVarP(&o.tasks, "tasks", "t", 1, "`NUMBER` of tasks")
-	f.IntVarP(&o.seconds, "time", "T", 0, "`SECONDS` until the end, from the first answer on (0: until interrupted)")
-	f.Uint64Var(&o.requests, "requests", 0, "end when so many `REQUESTS` of this side were answered (0: --time alone counts)")
-	f.Uint8VarP(&o.tos, "tos", "Q", 0, "type of `SERVICE`, which has a connection of its own over iwarp")
+	f.IntVarP(&o.seconds, "time", "T", 0, "run for `SECONDS` from the first answer on (0: until interrupted)")
+	f.Uint64Var(&o.requests, "requests", 0, "end when this many `REQUESTS` of this side were answered (0: only --time ends the run)")
+	f.Uint8VarP(&o.tos, "tos", "Q", 0, "type of `SERVICE`; each has its own connection over iwarp")
 	f.BoolVarP(&o.simplex, "one-way", "o", false, "only the active side sends requests")
-	f.BoolVarP(&o.verify, "verify", "v", false, "compare the contents of all messages, and of the memory of RDMA")
-	f.StringVarP(&o.rdmaSize, "rdma-bytes", "D", "0", "`BYTES` that each request has moved by RDMA, with K or M (iwarp only; 0: none)")
+	f.BoolVarP(&o.verify, "verify", "v", false, "compare the contents of all messages and of RDMA memory")
+	f.StringVarP(&o.rdmaSize, "rdma-bytes", "D", "0", "`BYTES` to move by RDMA for each request, with K or M (iwarp only; 0: none)")
 	f.IntVarP(&o.vectors, "io-vectors", "I", 1, "`PIECES` of memory for RDMA, each of -D bytes")
-	f.IntVarP(&o.mode, "rdma-mode", "M", 0, "what the answering side does to the memory: 0 reads and writes by turns, 1 reads, 2 writes")
-	f.IntVar(&o.useOnce, "rdma-use-once", 0, "1: the memory can be used once, and is freed by the ack")
+	f.IntVarP(&o.mode, "rdma-mode", "M", 0, "RDMA operations of the answering side: 0 alternates reads and writes, 1 reads, 2 writes")
+	f.IntVar(&o.useOnce, "rdma-use-once", 0, "1: memory can be used once; the ack frees it")
 	f.IntVar(&o.cacheMRs, "rdma-cache-mrs", 0, "1: memory stays registered from request to request")
-	f.IntVar(&o.useGetMR, "rdma-use-get-mr", 0, "1: tell the original to register memory by a call of its own")
-	f.IntVar(&o.fence, "rdma-use-fence", 1, "0: tell the original that acks need not wait for RDMA Reads")
-	f.IntVar(&o.alignment, "rdma-alignment", 0, "`BYTES` by which the memory for RDMA is off the beginning of a page")
-	f.IntVar(&o.congMonitor, "use-cong-monitor", 1, "0: tell the original to do without the congestion monitor")
-	f.IntVar(&o.retries, "connect-retries", 0, "`TIMES` to try the control connection again, once a second")
+	f.IntVar(&o.useGetMR, "rdma-use-get-mr", 0, "1: rds-stress registers memory by a separate call")
+	f.IntVar(&o.fence, "rdma-use-fence", 1, "0: acks of rds-stress do not wait for RDMA Reads")
+	f.IntVar(&o.alignment, "rdma-alignment", 0, "offset in `BYTES` of RDMA memory from a page boundary")
+	f.IntVar(&o.congMonitor, "use-cong-monitor", 1, "0: rds-stress does not use the congestion monitor")
+	f.IntVar(&o.retries, "connect-retries", 0, "retry the control connection this many `TIMES`, once a second")
 	f.BoolVarP(&o.cpu, "report-cpu", "c", false, "measure the processor time of this process")
-	f.BoolVarP(&o.summary, "report-summary", "z", false, "print the last lines only")
+	f.BoolVarP(&o.summary, "report-summary", "z", false, "print only the summary")
 	f.BoolVar(&o.showParams, "show-params", false, "print the options first")
-	f.BoolVar(&o.histogram, "show-histogram", false, "print how many requests took how long")
+	f.BoolVar(&o.histogram, "show-histogram", false, "print a histogram of the round-trip times")
 	f.BoolVar(&o.json, "json", false, "write one JSON object at the end")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the other side may take to answer, at the beginning and at the end")
 	o.add(f)
@@ -131,16 +118,16 @@ func (o *rdsStressOptions) check(f *pflag.FlagSet) error {
 	}
 	switch {
 	case o.control < 1 || o.control > 65534:
-		return fmt.Errorf("-p %d: say 1 to 65534", o.control)
+		return fmt.Errorf("-p %d: must be 1 to 65534", o.control)
 	case o.timeout <= 0:
-		return fmt.Errorf("--timeout %v: say more than 0", o.timeout)
+		return fmt.Errorf("--timeout %v: must be more than 0", o.timeout)
 	case o.json && o.pcap == "-":
 		return errJSONAndPcap
 	}
 	if o.peer == "" {
 		for _, name := range []string{"req-bytes", "ack-bytes", "depth", "tasks", "time", "requests", "tos", "one-way", "verify", "rdma-bytes", "io-vectors", "rdma-mode", "connect-retries"} {
 			if f.Changed(name) {
-				return fmt.Errorf("--%s is the active side's to say: give -s ADDRESS, or leave it out", name)
+				return fmt.Errorf("only the active side sets --%s: give -s ADDRESS, or leave it out", name)
 			}
 		}
 		return nil
@@ -168,7 +155,7 @@ func (o *rdsStressOptions) makeParams() error {
 		{"--use-cong-monitor", o.congMonitor, 0, 1},
 	} {
 		if n.value < n.lo || n.value > n.hi {
-			return fmt.Errorf("%s %d: say %d to %d", n.flag, n.value, n.lo, n.hi)
+			return fmt.Errorf("%s %d: must be %d to %d", n.flag, n.value, n.lo, n.hi)
 		}
 	}
 	p := rdsstress.Params{
@@ -184,7 +171,7 @@ func (o *rdsStressOptions) makeParams() error {
 		}
 		n, err := perf.ParseMemory(s.text)
 		if err != nil || n > math.MaxInt32 {
-			return fmt.Errorf("%s %s: say bytes, such as 1024 or 64K", s.flag, s.text)
+			return fmt.Errorf("%s %s: must be a number of bytes, such as 1024 or 64K", s.flag, s.text)
 		}
 		*s.to = uint32(n)
 	}
@@ -204,13 +191,13 @@ func (o *rdsStressOptions) makeParams() error {
 	p.Flags[rdsstress.Mode] = uint8(o.mode)
 	switch {
 	case o.useOnce == 1 && o.cacheMRs == 1:
-		return errors.New("--rdma-use-once and --rdma-cache-mrs exclude each other: memory that can be used once does not stay")
+		return errors.New("give only one of --rdma-use-once and --rdma-cache-mrs: memory that can be used once does not stay registered")
 	case p.RDMASize > 0 && o.transport != "iwarp":
 		return errors.New("-D: there is no RDMA over TCP: give --transport iwarp")
 	}
 	o.params = p
 	if err := p.Check(); err != nil {
-		return fmt.Errorf("these options can't be: %w", err)
+		return fmt.Errorf("invalid options: %w", err)
 	}
 	return nil
 }

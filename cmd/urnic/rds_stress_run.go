@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"urnic/internal/listen"
+	"urnic/internal/host/listen"
 	"urnic/ulp/rds/rdsstress"
 )
 
@@ -31,7 +31,7 @@ func (o *rdsStressOptions) run(ctx context.Context, stdout, stderr io.Writer) er
 		c, err = o.accept(ctx, local, out)
 		err = served(ctx, err)
 	}
-	if err != nil || c == nil { // a passive side was told to end
+	if err != nil || c == nil { // a passive side was interrupted
 		return errors.Join(err, out.failed)
 	}
 	v := &rdsStressView{o: o, c: c, out: out}
@@ -45,7 +45,7 @@ func (o *rdsStressOptions) run(ctx context.Context, stdout, stderr io.Writer) er
 	return errors.Join(err, out.failed)
 }
 
-// accept waits for the active side. It returns nil if the command was told to end.
+// accept waits for the active side. It returns nil if the command was interrupted.
 func (o *rdsStressOptions) accept(ctx context.Context, local netip.Addr, out *lines) (*rdsstress.Control, error) {
 	at := ":" + strconv.Itoa(o.control)
 	if local.IsValid() {
@@ -119,13 +119,13 @@ func (o *rdsStressOptions) adviseDial(err error, local, peer netip.Addr) error {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return advise(err, "-r %v: that is no address of this machine: give one of its own%s", local, errno(err))
 	case temporary(err):
-		return advise(err, "no way leads to %v%s: check the address and this machine's routes", peer, errno(err))
+		return advise(err, "no route to %v%s: check the address and this machine's routes", peer, errno(err))
 	}
 	return err
 }
 
 // nodeCounters are those of the node at the end.
-type nodeCounters struct{ losses, retransmitted uint64 }
+type nodeCounters struct{ reconnects, retransmitted uint64 }
 
 // stress runs the load over a node.
 func (o *rdsStressOptions) stress(ctx context.Context, c *rdsstress.Control, v *rdsStressView, stdout, stderr io.Writer) (result *rdsstress.Result, counters nodeCounters, err error) {
@@ -141,8 +141,8 @@ func (o *rdsStressOptions) stress(ctx context.Context, c *rdsstress.Control, v *
 	})
 	for _, n := range node.Info(0).Counters {
 		switch n.Name {
-		case "losses":
-			counters.losses = n.Value
+		case "reconnects": // losses counts the connections that the peer ends with its run, too
+			counters.reconnects = n.Value
 		case "retransmitted":
 			counters.retransmitted = n.Value
 		}

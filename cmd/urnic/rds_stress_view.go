@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"urnic/internal/host/plural"
 	"urnic/ulp/rds/rdsstress"
 )
 
@@ -83,11 +84,11 @@ func (v *rdsStressView) end(r *rdsstress.Result, n nodeCounters, err error) {
 		v.out.print(fmt.Sprintf("rtt us: min %s, p50 %s, p90 %s, p99 %s, p99.9 %s, p99.99 %s, max %s", rttMicros(l.Min), rttMicros(l.P50),
 			rttMicros(l.P90), rttMicros(l.P99), rttMicros(l.P999), rttMicros(l.P9999), rttMicros(l.Max)))
 	}
-	if n.losses > 0 {
-		v.out.print(fmt.Sprintf("%s lost and made again, %s sent again", plural(int(n.losses), "connection"), plural(int(n.retransmitted), "message")))
+	if n.reconnects > 0 {
+		v.out.print(fmt.Sprintf("%s lost and made again, %s sent again", plural.Count(int(n.reconnects), "connection"), plural.Count(int(n.retransmitted), "message")))
 	}
 	if r.Unanswered > 0 {
-		v.out.print(plural(int(r.Unanswered), "request") + " without an ack at the end")
+		v.out.print(plural.Count(int(r.Unanswered), "request") + " without an ack at the end")
 	}
 	if v.o.histogram {
 		v.out.print("RTT histogram")
@@ -105,7 +106,7 @@ func (v *rdsStressView) report(r *rdsstress.Result, n nodeCounters, err error) {
 	report := rdsStressReport{
 		Role: "passive", Local: v.c.Local.String(), Peer: v.c.Peer.String(), Transport: v.o.transport,
 		Tasks: p.Tasks, Depth: p.Depth, RequestSize: p.RequestSize, AckSize: p.AckSize, RDMASize: p.RDMASize, Verify: p.On(rdsstress.Verify),
-		Losses: n.losses, Retransmitted: n.retransmitted, Error: text(err),
+		Losses: n.reconnects, Retransmitted: n.retransmitted, Error: text(err),
 	}
 	if v.c.Active {
 		report.Role = "active"
@@ -118,7 +119,7 @@ func (v *rdsStressView) report(r *rdsstress.Result, n nodeCounters, err error) {
 			report.BytesPerSecond = float64(r.BytesSent+r.BytesReceived+r.RDMAIn+r.RDMAOut) / r.Seconds
 		}
 	}
-	line, err := jsonLine(&report)
+	line, err := jsonLine("urnic-rds-stress/1", &report)
 	if err == nil {
 		v.out.print(line)
 	}

@@ -112,7 +112,7 @@ func TestRDSStress(t *testing.T) {
 			out := ok(t, append([]string{"rds", "stress", "-r", "127.0.77.134", "-s", "127.0.77.133", "-t", "2", "-d", "3", "-q", "3K", "-v", "--requests", "500", "--json"}, common...)...)
 			passive.end(t)
 			var report rdsStressReport
-			d := json.NewDecoder(strings.NewReader(out))
+			d := json.NewDecoder(strings.NewReader(withoutFormat(t, out)))
 			d.DisallowUnknownFields()
 			if err := d.Decode(&report); err != nil {
 				t.Fatal(err)
@@ -121,6 +121,10 @@ func TestRDSStress(t *testing.T) {
 				r.RequestSize != 3072 || !r.Verify || r.RequestsSent < 400 || r.AcksReceived < 400 || r.BytesSent < 400*3072 || r.RTT == nil || r.RTT.P50 <= 0 ||
 				r.Unanswered != 0 || r.Error != "" {
 				t.Errorf("%s", out)
+			}
+			// What ends with the run is not lost. Over iwarp, requests that cross at the beginning may cost a connection.
+			if got := passive.out.String(); transport == "tcp" && (report.Losses != 0 || strings.Contains(got, "lost and made again")) {
+				t.Errorf("%d connections were lost; the passive side prints %s", report.Losses, got)
 			}
 			if got := passive.out.String(); !strings.Contains(got, "accepted connection from 127.0.77.134") || !strings.Contains(got, "(average)\nrtt us: min ") {
 				t.Errorf("the passive side prints %s", got)
@@ -186,7 +190,7 @@ func TestRDSInfo(t *testing.T) {
 // What can't be shown is named, each with its reason, and the rest is shown.
 func TestRDSInfoOfWhatIsNoNode(t *testing.T) {
 	ownRuntime(t)
-	if status, out, errOut := urnic(t, nil, "rds", "info"); status != 0 || out != "" || !strings.Contains(errOut, "no process of this user has a node") {
+	if status, out, errOut := urnic(t, nil, "rds", "info"); status != 0 || out != "" || !strings.Contains(errOut, "no process of this user shows a node") {
 		t.Errorf("without a node: status %d, %q, %q", status, out, errOut)
 	}
 	s, err := rdsinfo.Serve(rdsPeer(t, "tcp"), "")
@@ -220,32 +224,32 @@ func TestRDSUsageErrors(t *testing.T) {
 		"ping":                                                        "give the address of a node",
 		"ping 127.0.77.131:4000":                                      "give the address without a port: 127.0.77.131",
 		"ping 127.0.77.131 127.0.77.131":                              "are one address: give it once",
-		"ping -c -1 127.0.77.131":                                     "-c -1: say how many pings",
-		"ping -i 0s 127.0.77.131":                                     "-i 0s: say more than 0",
+		"ping -c -1 127.0.77.131":                                     "-c -1: must be 0 or more",
+		"ping -i 0s 127.0.77.131":                                     "-i 0s: must be more than 0",
 		"ping --source x 127.0.77.131":                                "--source x: give an IP address of this machine",
 		"ping --source ::1 127.0.77.131":                              "give two IPv4 addresses or two of IPv6",
 		"ping --source 192.0.2.77 127.0.77.131":                       "192.0.2.77 is no address of this machine",
-		"ping --transport udp 127.0.77.131":                           "--transport udp: say tcp or iwarp",
-		"ping --transport-port 70000 127.0.77.131":                    "--transport-port 70000: say 1 to 65535",
-		"ping --paths 9 127.0.77.131":                                 "--paths 9: say 1 to 8",
+		"ping --transport udp 127.0.77.131":                           "--transport udp: must be tcp or iwarp",
+		"ping --transport-port 70000 127.0.77.131":                    "--transport-port 70000: must be 1 to 65535",
+		"ping --paths 9 127.0.77.131":                                 "--paths 9: must be 1 to 8",
 		"ping --trace 127.0.77.131":                                   "give --transport iwarp",
-		"ping --json --pcap - 127.0.77.131":                           "both want standard output",
-		"info node":                                                   "give the address of a node, or the path of its socket",
+		"ping --json --pcap - 127.0.77.131":                           "would both go to standard output",
+		"info node":                                                   "give the address of a node, or the path of a socket",
 		"info --timeout 0s":                                           "--timeout 0s",
 		"info ./nothing":                                              "there is no such socket",
 		"stress x":                                                    "takes no arguments",
-		"stress -q 100":                                               "--req-bytes is the active side's to say",
-		"stress -p 0":                                                 "-p 0: say 1 to 65534",
+		"stress -q 100":                                               "only the active side sets --req-bytes",
+		"stress -p 0":                                                 "-p 0: must be 1 to 65534",
 		"stress -s 127.0.77.131 -q 10":                                "requests of 10 bytes: they can have 63 to 1048576",
 		"stress -s 127.0.77.131 -a 2M":                                "acks of 2097152 bytes",
-		"stress -s 127.0.77.131 -q x":                                 "-q x: say bytes",
-		"stress -s 127.0.77.131 -t 0":                                 "-t 0: say 1 to 256",
+		"stress -s 127.0.77.131 -q x":                                 "-q x: must be a number of bytes",
+		"stress -s 127.0.77.131 -t 0":                                 "-t 0: must be 1 to 256",
 		"stress -s 127.0.77.131 -t 256 -d 65535":                      "depth 65535",
 		"stress -s 127.0.77.131 -D 4096":                              "there is no RDMA over TCP",
-		"stress -s 127.0.77.131 -M 3":                                 "-M 3: say 0 to 2",
+		"stress -s 127.0.77.131 -M 3":                                 "-M 3: must be 0 to 2",
 		"stress -s 127.0.77.131 -r ::1":                               "give two IPv4 addresses or two of IPv6",
 		"stress -s 127.0.77.131 -p 1 -r 127.0.77.132":                 "nobody listens at port 1 of 127.0.77.131",
-		"stress -s 127.0.77.131 --rdma-use-once 1 --rdma-cache-mrs 1": "exclude each other",
+		"stress -s 127.0.77.131 --rdma-use-once 1 --rdma-cache-mrs 1": "give only one of --rdma-use-once and --rdma-cache-mrs",
 		"ping --transport-port " + rdsPort + " --source 127.0.77.131 127.0.77.132": "another node has 127.0.77.131 already",
 	} {
 		status, out, errOut := urnic(t, nil, append([]string{"rds"}, strings.Fields(args)...)...)

@@ -55,6 +55,14 @@ func TestCommandsOfTheReadmeSucceed(t *testing.T) {
 			background = append(background, readmeDatagrams(t, args, behind)...)
 			continue
 		}
+		if args[0] == "rx" {
+			background = append(background, readmeRx(t, args, behind, ports)...)
+			continue
+		}
+		if args[0] == "rdp" {
+			background = append(background, readmeRDP(t, args, behind, ports)...)
+			continue
+		}
 		if args[0] == "perf" || args[0] == "conform" {
 			background = append(background, readmeService(t, args, behind, ports)...)
 			continue
@@ -193,6 +201,48 @@ func readmeDatagrams(t *testing.T, args []string, behind bool) (background []*pr
 	}
 	if out := ok(t, args...); !strings.Contains(out, "(average)") {
 		t.Errorf("urnic %s prints %q", strings.Join(args, " "), out)
+	}
+	return nil
+}
+
+// readmeRx runs a command of urnic rx, at a free port in place of 7009. The server in the
+// background is returned.
+func readmeRx(t *testing.T, args []string, behind bool, ports map[string]string) (background []*process) {
+	t.Helper()
+	const port = "7009"
+	if behind {
+		p, free := rxPerfServer(t, slices.Replace(args[3:], 0, 2, "--log-level", "error")...)
+		ports[port] = free
+		return []*process{p}
+	}
+	for i, arg := range args {
+		args[i] = strings.Replace(arg, port, ports[port], 1)
+	}
+	if args[1] == "perf" {
+		args = append(args, "--time", "10ms", "--rounds", "1")
+	}
+	if out := ok(t, args...); out == "" {
+		t.Errorf("urnic %s prints nothing", strings.Join(args, " "))
+	}
+	return nil
+}
+
+// readmeRDP runs a command of urnic rdp, at a free port in place of the default. The receiver in the background is returned.
+func readmeRDP(t *testing.T, args []string, behind bool, ports map[string]string) (background []*process) {
+	t.Helper()
+	const port = "10908"
+	if behind {
+		ownRuntime(t)
+		do(t, os.WriteFile("file", []byte("a file"), 0o600), os.Mkdir("incoming", 0o700))
+		p, address := startRDP(t, args[1:len(args)-1]...)
+		_, ports[port], _ = net.SplitHostPort(address)
+		return []*process{p}
+	}
+	for i, arg := range args {
+		args[i] = strings.Replace(arg, port, ports[port], 1)
+	}
+	if out := ok(t, args...); out == "" {
+		t.Errorf("urnic %s prints nothing", strings.Join(args, " "))
 	}
 	return nil
 }

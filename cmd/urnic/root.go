@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/printable"
 )
 
 // newRootCommand returns the command with all its subcommands.
@@ -17,12 +17,12 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "urnic",
 		Short: "A userspace RNIC: RDMA over TCP (iWARP) without hardware",
-		Long: `urnic is a userspace RNIC. It speaks iWARP (RDMAP over DDP over MPA over TCP) with
-other urnics, with Linux siw and with hardware RNICs, and needs no RDMA hardware, no
-kernel module and no privileges.
+		Long: `urnic is a userspace RNIC. It runs iWARP (RDMAP over DDP over MPA over TCP) with other
+urnics, with Linux siw and with hardware RNICs. It needs no RDMA hardware, no kernel module
+and no privileges.
 
-The exit status is 0 only if all was done that was asked for, and 130 if a command was
-interrupted, by SIGINT or SIGTERM. Servers end with 0 then: they were told to.`,
+The exit status is 0 only if everything succeeded, and 130 if SIGINT or SIGTERM interrupted
+the command. A server that is interrupted ends with 0.`,
 		Example: `  urnic demo
   urnic devinfo
   urnic rping -s
@@ -34,15 +34,24 @@ interrupted, by SIGINT or SIGTERM. Servers end with 0 then: they were told to.`,
   urnic dissect --summary --json capture.pcap
   urnic conform serve
   urnic run -- rping -s
+  urnic top
+  urnic timeline recordings page.html
+  urnic sysfs /tmp/sys
   urnic rpc info server
   urnic rds ping 192.0.2.7
+  urnic rx debug 192.0.2.7 7000
+  urnic rdp send file 192.0.2.7
   urnic version`,
 		Args:          noArgs,
+		Version:       versionLine(),
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpCommand(newHelpCommand())
+	fitHelp(root)
 	root.AddCommand(
 		newDemoCommand(),
 		newDevinfoCommand(),
@@ -53,9 +62,15 @@ interrupted, by SIGINT or SIGTERM. Servers end with 0 then: they were told to.`,
 		newDissectCommand(),
 		newConformCommand(),
 		newRunCommand(),
+		newTopCommand(),
+		newTimelineCommand(),
+		newSysfsCommand(),
 		newRPCCommand(),
 		newRDSCommand(),
+		newRXCommand(),
+		newRDPCommand(),
 		newVersionCommand(),
+		newManCommand(),
 	)
 	return root
 }
@@ -67,7 +82,7 @@ const (
 )
 
 // run executes urnic with args and returns its exit status: 0 only if what was
-// asked for holds and all that was printed could be written, or a server was told to end. An
+// asked for holds and all that was printed could be written, or a server was interrupted. An
 // error goes to stderr in one line.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRootCommand()

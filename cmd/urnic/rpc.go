@@ -24,8 +24,8 @@ func newRPCCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rpc",
 		Short: "Call programs of ONC RPC, over TCP and RDMA",
-		Long: `Rpc calls programs of ONC RPC (RFC 5531), such as NFS, over TCP or as RPC-over-RDMA (RFC
-8166): to see whether they are there, as rpcinfo does.`,
+		Long: `Rpc calls programs of ONC RPC (RFC 5531), such as NFS, over TCP or by RPC-over-RDMA (RFC
+8166), to see whether they are there, as rpcinfo does.`,
 		Example: `  urnic rpc info server
   urnic rpc call server nfs 3 --rdma`,
 		Args: noArgs,
@@ -54,10 +54,10 @@ type rpcOptions struct {
 }
 
 func (o *rpcOptions) add(f *pflag.FlagSet) {
-	f.BoolVar(&o.tcp, "tcp", false, "call over TCP, as without a flag")
+	f.BoolVar(&o.tcp, "tcp", false, "call over TCP (the default)")
 	f.BoolVar(&o.rdma, "rdma", false, "call as RPC-over-RDMA")
 	f.BoolVar(&o.json, "json", false, "write one JSON object")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long all may take")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long the command may take")
 	o.deviceFlags.add(f)
 }
 
@@ -69,7 +69,7 @@ func (o *rpcOptions) check(f *pflag.FlagSet) error {
 		return errors.New("--pcap records what passes by RDMA: give --rdma too")
 	}
 	if o.timeout <= 0 {
-		return fmt.Errorf("--timeout %v: say how long all may take", o.timeout)
+		return fmt.Errorf("--timeout %v: must be more than 0", o.timeout)
 	}
 	return exclude(f, "tcp", "rdma")
 }
@@ -105,7 +105,7 @@ func (o *rpcOptions) connect(address string, stdout, stderr io.Writer) (c *oncrp
 	return c, func() error { return errors.Join(c.Close(), closeDevice()) }, nil
 }
 
-// splitHost takes HOST or HOST:PORT apart; the port is empty if there is none.
+// splitHost splits HOST or HOST:PORT; the port is empty if there is none.
 func splitHost(s string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(s)
 	if err != nil { // an address of IPv6 has colons too
@@ -170,7 +170,7 @@ func adviseRPC(err error, address string, timeout time.Duration) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return advise(err, "no answer from %s within %v: check address and port, or wait longer with --timeout", address, timeout)
 	case hungUp(err):
-		return advise(err, "%s hangs up on us: is that a port of the other transport, so that --rdma is to be given or left out?", address)
+		return advise(err, "%s closes the connection: if the port belongs to the other transport, give --rdma or leave it out", address)
 	case errors.As(err, new(*mpa.RejectedError)):
 		return advise(err, "what listens at %s rejects the connection, as a server of another program may: give the address of a server of RPC-over-RDMA", address)
 	}

@@ -18,27 +18,20 @@ import (
 	"urnic/ulp/oncrpc/xdr"
 )
 
-const rpcCallLong = `Call calls a procedure of a version of a program at HOST, and says how long that took. It
-calls procedure 0, which each program has and which does nothing, if none is given:
-whether the program is there. The exit status is 0 if the call was carried out.
+const rpcCallLong = `Call calls a procedure of a program at HOST, and prints how long the call took. The default is
+procedure 0, which each program has and which does nothing: it shows whether the program is
+there. The exit status is 0 if the call was carried out.
 
-Without a port it asks the host's rpcbind where the program listens. NFS over RDMA is
-looked for at port 20049 then, if rpcbind does not know of it.
+Without a port, the port comes from the host's rpcbind. If that has no NFS over RDMA, port
+20049 is used for it.
 
-Programs have numbers, or one of the names nfs, mountd, nlockmgr, status, nfs_acl, rquotad
-and portmapper. Other procedures than 0 may want arguments: --args gives them, as XDR in
-hexadecimal digits. Results are shown likewise.
+A program is a number, or one of the names nfs, mountd, nlockmgr, status, nfs_acl, rquotad
+and portmapper. Procedures other than 0 may need arguments: --args gives them, as XDR in
+hexadecimal digits. Results are shown in the same form.
 
-With --json it prints a JSON object:
+With --json it prints one JSON object; see docs/json.md.`
 
-{"address","netid",                where the program was called, over tcp or rdma
- "program","version","procedure",
- "calls",                          that were carried out
- "seconds",                        how long all of them took
- "fastest","median","slowest",     how long one took, in microseconds
- "results"}                        of the last one, as hexadecimal digits`
-
-// maxResults is how many octets of results there may be.
+// maxResults is how many bytes of results there may be.
 const maxResults = 1 << 20
 
 type rpcCallOptions struct {
@@ -55,7 +48,7 @@ func newRPCCallCommand() *cobra.Command {
 	o := rpcCallOptions{bindPort: rpcbind.Port}
 	cmd := &cobra.Command{
 		Use:   "call HOST[:PORT] PROGRAM VERSION [PROCEDURE]",
-		Short: "Call a procedure, and say how long that took",
+		Short: "Call a procedure, and print how long it took",
 		Long:  rpcCallLong,
 		Example: `  urnic rpc call server nfs 3                      is NFS there, over TCP?
   urnic rpc call server nfs 3 --rdma               and over RDMA?
@@ -71,7 +64,7 @@ func newRPCCallCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.count, "count", 1, "how many calls to make, one after the other")
+	f.IntVar(&o.count, "count", 1, "number of calls, one after the other")
 	f.StringVar(&o.hex, "args", "", "the arguments, in hexadecimal `DIGITS`")
 	o.add(f)
 	o.addCRC(f)
@@ -81,7 +74,7 @@ func newRPCCallCommand() *cobra.Command {
 
 func (o *rpcCallOptions) parse(args []string) (err error) {
 	if o.count < 1 {
-		return fmt.Errorf("--count %d: make 1 call or more", o.count)
+		return fmt.Errorf("--count %d: must be 1 or more", o.count)
 	}
 	if o.args, err = hex.DecodeString(o.hex); err != nil || len(o.args)%4 != 0 {
 		return fmt.Errorf("--args %s: give hexadecimal digits, eight for each word of XDR", o.hex)
@@ -163,7 +156,7 @@ func (o *rpcCallOptions) report(w io.Writer, sorted []time.Duration, r *rpcCallR
 	if o.json {
 		micro := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 		r.Fastest, r.Median, r.Slowest = micro(fastest), micro(median), micro(slowest)
-		return writeJSON(w, r)
+		return writeJSON(w, "urnic-rpc-call/1", r)
 	}
 	what := fmt.Sprintf("program %d version %d", r.Program, r.Version)
 	if r.Procedure != 0 {

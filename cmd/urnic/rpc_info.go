@@ -10,20 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/printable"
 	"urnic/ulp/oncrpc/rpcbind"
 )
 
-const rpcInfoLong = `Info shows what is registered with the rpcbind service of HOST, or of this one: programs,
-their versions, and where they listen, as rpcinfo does. It asks in version 4 of that
-protocol, or in 3 or 2 if the service has no other (RFC 1833).
+const rpcInfoLong = `Info shows what is registered with the rpcbind service of HOST, or of this host: programs,
+their versions, and where they listen, as rpcinfo does. It uses version 4 of the protocol,
+or 3 or 2 if the service has no other (RFC 1833).
 
-With --rdma it asks over RDMA, which only urnic's own service can be asked by.
+With --rdma it calls the service over RDMA, which only urnic's own service supports.
 
-With --json it prints a JSON object:
-
-{"address","netid",                where the service was asked, over tcp or rdma
- "programs"}                       an array: {"program","version","netid","address","service","owner"}`
+With --json it prints one JSON object; see docs/json.md.`
 
 func newRPCInfoCommand() *cobra.Command {
 	var o rpcOptions
@@ -33,7 +30,7 @@ func newRPCInfoCommand() *cobra.Command {
 		Long:  rpcInfoLong,
 		Example: `  urnic rpc info                     of this host
   urnic rpc info server --json       for programs
-  urnic rpc info server:1111         of a service that does not listen at port 111`,
+  urnic rpc info server:1111         of a service at another port than 111`,
 		Args: rpcArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd.Flags()); err != nil {
@@ -86,7 +83,7 @@ func (o *rpcOptions) info(ctx context.Context, address string, stdout, stderr io
 		stdout = stderr
 	}
 	if o.json {
-		line, err := jsonLine(struct {
+		line, err := jsonLine("urnic-rpc-info/1", struct {
 			Address  string          `json:"address"`
 			Netid    string          `json:"netid"`
 			Programs []rpcRegistered `json:"programs"`

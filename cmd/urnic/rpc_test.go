@@ -126,7 +126,7 @@ func TestRPCInfo(t *testing.T) {
 
 func TestRPCSaysWhatIsWrong(t *testing.T) {
 	tcp, _ := rpcServer(t)
-	nobody := net.JoinHostPort("127.0.0.1", freePort(t, "127.0.0.1"))
+	nobody := net.JoinHostPort("127.0.0.1", unusedPort)
 	for _, c := range []struct {
 		args string
 		want string
@@ -145,10 +145,10 @@ func TestRPCSaysWhatIsWrong(t *testing.T) {
 		{"call a nfs 3 b", "\"b\" is no procedure"},
 		{"call a nfs 3 --args 00", "eight for each word of XDR"},
 		{"call a nfs 3 --args xyzt", "eight for each word of XDR"},
-		{"call a nfs 3 --count 0", "make 1 call or more"},
-		{"call a nfs 3 --timeout 0s", "say how long"},
-		{"call a nfs 3 --tcp --rdma", "exclude each other"},
-		{"call a nfs 3 --json --rdma --pcap -", "both want standard output"},
+		{"call a nfs 3 --count 0", "must be 1 or more"},
+		{"call a nfs 3 --timeout 0s", "--timeout 0s: must be more than 0"},
+		{"call a nfs 3 --tcp --rdma", "give only one of --tcp and --rdma"},
+		{"call a nfs 3 --json --rdma --pcap -", "would both go to standard output"},
 		{"call a nfs 3 --pcap x", "give --rdma too"},
 		{"call a nfs", "give `urnic rpc call HOST[:PORT] PROGRAM VERSION [PROCEDURE]`: see `urnic rpc call --help`"},
 		{"info a b", "give `urnic rpc info [HOST[:PORT]]`"},

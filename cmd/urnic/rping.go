@@ -12,30 +12,21 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"urnic/internal/rping"
+	"urnic/internal/program/rping"
 )
 
-const rpingLong = `Rping plays ping-pong by Sends, RDMA Reads and RDMA Writes, compatible with rdma-core's
+const rpingLong = `Rping exchanges data by Sends, RDMA Reads and RDMA Writes. It is compatible with rdma-core's
 rping on the wire and in its flags, as client and as server.
 
 Each round, the server reads the client's data by RDMA Read and writes it back by RDMA
-Write. With -V the client compares the two. The exit status is 0 if all rounds went well.
+Write. With -V the client compares the two. The exit status is 0 if all rounds succeeded.
 
-A client without -v shows on a terminal how far it is, if that takes longer than two
-seconds. One that is interrupted sums up its rounds, as ping does; without -C, which asks
-for rounds until then, its exit status is 0.
+A client without -v shows its progress on a terminal, if it takes longer than two seconds.
+An interrupted client sums up its rounds, as ping does. Without -C, which means rounds until
+interrupted, its exit status is 0 then.
 
-With --json it prints a JSON object in one line for each connection, at its end:
-
-{"role",                           "client" or "server"
- "peer",                           ip:port of the other side; as given if there was no connection
- "rounds","size","seconds",        rounds that were finished, octets of ping data, how long they took
- "octets_sent","octets_received",  in all messages above DDP, advertisements and read requests too
- "revision",                       of MPA; 0 if there was no connection
- "crc","enhanced",                 CRCs are in use; IRD and ORD were exchanged (RFC 6581)
- "markers_sent","markers_received",
- "ird","ord",                      of this side, as settled
- "error"}                          what went wrong, if anything did`
+With --json it prints a JSON object in one line for each connection, at its end;
+see docs/json.md.`
 
 // rpingOptions are the flags of urnic rping.
 type rpingOptions struct {
@@ -56,8 +47,8 @@ func newRpingCommand() *cobra.Command {
 		Short: "Ping a peer by RDMA, as rdma-core's rping does",
 		Long:  rpingLong,
 		Example: `  urnic rping -s -a 127.0.0.1 -v                    serve one client
-  urnic rping -s -P                                 serve clients, one after another or at once
-  urnic rping -c -a 127.0.0.1 -C 10 -v -V           ten rounds, shown and compared
+  urnic rping -s -P                                 serve any number of clients
+  urnic rping -c -a 127.0.0.1 -C 10 -v -V           show and compare ten rounds
   urnic rping -c -a ::1 -C 1000 -S 65535 -V         over IPv6
   urnic rping -c -a 127.0.0.1 --crc off --pcap x.pcapng -C 3
   urnic rping -c -a 127.0.0.1 -C 1000 --json        the result for programs`,
@@ -72,20 +63,21 @@ func newRpingCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVarP(&o.server, "server", "s", false, "be the server")
 	f.BoolVarP(&o.client, "client", "c", false, "be the client")
-	f.StringVarP(&o.address, "address", "a", "", "the server's `ADDRESS`, IPv4 or IPv6; a server listens at all if there is none, at those of one family with 0.0.0.0 or ::")
+	f.StringVarP(&o.address, "address", "a", "", "the server's `ADDRESS`, IPv4 or IPv6; a server listens at all addresses by default, at all IPv4 addresses with 0.0.0.0, all IPv6 with ::")
 	f.StringVarP(&o.source, "source", "I", "", "`ADDRESS` from which a client connects")
 	f.IntVarP(&o.port, "port", "p", 7174, "the server's `PORT`")
 	f.IntVarP(&o.count, "count", "C", 0, "`ROUNDS` of a client (0: until interrupted)")
-	f.IntVarP(&o.size, "size", "S", 0, fmt.Sprintf("`OCTETS` of ping data, %d to %d: those of a client (default %d), or the most that a server takes (default %[2]d)", rping.MinSize, rping.MaxSize, rping.DefaultSize))
+	f.IntVarP(&o.size, "size", "S", 0, fmt.Sprintf("ping data in `BYTES`, %d to %d: of a client (default %d), or the most that a server accepts (default %[2]d)", rping.MinSize, rping.MaxSize, rping.DefaultSize))
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the ping data")
 	f.BoolVarP(&o.validate, "validate", "V", false, "compare the ping data")
-	f.BoolVar(&o.json, "json", false, "write one JSON object a connection at its end")
-	f.BoolVarP(&o.debug, "debug", "d", false, "print what happens: --trace --log-level debug")
-	f.BoolVarP(&o.persistent, "persistent", "P", false, "a server serves clients until it is interrupted")
-	f.BoolVarP(&o.ownQP, "own-qp", "q", false, "accepted for rdma-core's sake: queue pairs are always this program's own")
+	f.BoolVar(&o.json, "json", false, "write one JSON object for each connection")
+	f.BoolVarP(&o.debug, "debug", "d", false, "the same as --trace --log-level debug")
+	f.BoolVarP(&o.persistent, "persistent", "P", false, "a server serves clients until interrupted")
+	f.BoolVarP(&o.ownQP, "own-qp", "q", false, "no effect; for compatibility with rdma-core")
 	f.DurationVar(&o.timeout, "connect-timeout", 10*time.Second, "how long a client tries to connect")
 	o.add(f)
 	o.addMPA(f)
+	o.addLLP(f)
 	return cmd
 }
 
@@ -93,21 +85,21 @@ func newRpingCommand() *cobra.Command {
 func (o *rpingOptions) check(f *pflag.FlagSet) error {
 	switch {
 	case !o.server && !o.client:
-		return errors.New("say -s to be the server, or -c -a ADDRESS to be the client of one")
+		return errors.New("give -s to be the server, or -c -a ADDRESS to be the client")
 	case o.server && o.client:
-		return errors.New("-s and -c exclude each other: be the server or the client")
+		return errors.New("give only one of -s and -c: be the server or the client")
 	case o.client && o.address == "":
 		return errors.New("a client needs the server's address: give -a ADDRESS")
 	case o.port < 1 || o.port > 65535:
-		return fmt.Errorf("-p %d: say 1 to 65535", o.port)
+		return fmt.Errorf("-p %d: must be 1 to 65535", o.port)
 	case o.count < 0:
-		return fmt.Errorf("-C %d: say how many rounds, or 0 for no end", o.count)
+		return fmt.Errorf("-C %d: must be 0 or more (0: no end)", o.count)
 	case o.timeout <= 0:
-		return fmt.Errorf("--connect-timeout %v: say more than 0", o.timeout)
+		return fmt.Errorf("--connect-timeout %v: must be more than 0", o.timeout)
 	}
 	switch {
 	case f.Changed("size") && (o.size < rping.MinSize || o.size > rping.MaxSize):
-		return fmt.Errorf("-S %d: say %d to %d", o.size, rping.MinSize, rping.MaxSize)
+		return fmt.Errorf("-S %d: must be %d to %d", o.size, rping.MinSize, rping.MaxSize)
 	case f.Changed("size"):
 	case o.server:
 		o.size = rping.MaxSize

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"urnic/internal/host/plural"
 	"urnic/rdmap"
 	"urnic/rnic"
 )
 
-// A rpingReport tells of a connection: to --json at its end, to a progress while
+// A rpingReport describes a connection: to --json at its end, to a progress while
 // it lasts.
 type rpingReport struct {
 	Role     string  `json:"role"`
@@ -36,7 +37,7 @@ type rpingReport struct {
 	fastest, slowest time.Duration
 }
 
-// begin is told when the rounds begin, end when they are over.
+// begin is notified when the rounds begin, end when they are over.
 func (r *rpingReport) begin(p *progress) {
 	r.started, r.progress = time.Now(), p
 	r.last = r.started
@@ -47,7 +48,7 @@ func (r *rpingReport) end() {
 	r.progress.end()
 }
 
-// round is told after each round.
+// round is notified after each round.
 func (r *rpingReport) round(n, size int) {
 	now := time.Now()
 	took := now.Sub(r.last)
@@ -61,7 +62,7 @@ func (r *rpingReport) round(n, size int) {
 
 // sum sums up the rounds in a line, as ping does when it is interrupted.
 func (r *rpingReport) sum() string {
-	s := fmt.Sprintf("%d rounds of %d bytes in %.3f s", r.Rounds, r.Size, r.Seconds)
+	s := fmt.Sprintf("%s of %s in %.3f s", plural.Count(r.Rounds, "round"), plural.Count(r.Size, "byte"), r.Seconds)
 	if r.Rounds == 0 {
 		return s
 	}
@@ -83,7 +84,7 @@ func (r *rpingRun) tell(report *rpingReport, qp *rnic.QP, err error) {
 	counters := qp.Counters()
 	report.Sent, report.Received = octets(counters.Sent[:]), octets(counters.Received[:])
 	report.Error = text(err)
-	line, err := jsonLine(report)
+	line, err := jsonLine("urnic-rping/1", report)
 	if err != nil {
 		r.err.print("urnic: " + text(err))
 		return

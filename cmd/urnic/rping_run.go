@@ -10,8 +10,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"urnic/internal/printable"
-	"urnic/internal/rping"
+	"urnic/internal/host/printable"
+	"urnic/internal/program/rping"
 	"urnic/rnic"
 )
 

@@ -27,6 +27,10 @@ func freePort(t *testing.T, host string) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
+// unusedPort is a port where nobody listens: the kernel gives out no port so low, as it may
+// give one that freePort has found to another test or program meanwhile.
+const unusedPort = "1"
+
 // waitForListener waits until somebody listens, by a connection that says nothing.
 func waitForListener(t *testing.T, address string) {
 	t.Helper()
@@ -85,7 +89,7 @@ func TestRpingClientAndServer(t *testing.T) {
 					}
 					for n, line := range lines { // the zero at the end is not shown
 						if !strings.HasPrefix(line, fmt.Sprintf("%srdma-ping-%d: ", prefix, n)) || len(line) != len(prefix)+octets-1 {
-							t.Errorf("round %d: %.60q of %d octets", n, line, len(line))
+							t.Errorf("round %d: %.60q of %d bytes", n, line, len(line))
 						}
 					}
 				}
@@ -185,7 +189,7 @@ func TestRpingValidationFindsChangedData(t *testing.T) {
 				t.Errorf("without -V: status %d, stderr %q, stdout %q", status, errOut, out)
 			}
 		} else {
-			wantError(t, args, status, errOut, "round 0: octet 6 was sent as 0x69 and came back as 0x6f")
+			wantError(t, args, status, errOut, "round 0: byte 6 was sent as 0x69 and came back as 0x6f")
 		}
 		server.end(t)
 	}
@@ -217,7 +221,7 @@ func TestRpingPersistentServerOutlivesABadClient(t *testing.T) {
 	status, _, errOut := urnic(t, nil, tooLarge...)
 	wantError(t, tooLarge, status, errOut, "round 0: ")
 	server.errOut.wait(t, "\n")
-	wantError(t, nil, 1, server.errOut.String(), "urnic: client 127.0.0.1:", "the client's data have 200 octets", "start the server with a larger size")
+	wantError(t, nil, 1, server.errOut.String(), "urnic: client 127.0.0.1:", "the client's data have 200 bytes", "start the server with a larger size")
 	ok(t, args...)
 	server.interrupt()
 	<-server.done
@@ -359,8 +363,8 @@ func TestRpingJSONTellsOfTheConnection(t *testing.T) {
 	var c, s rpingResult
 	decodeOne(t, out, &c)
 	decodeOne(t, server.out.String(), &s)
-	// A round: two advertisements of 16 octets, the data by a Read Response, and
-	// by a Write; a Read Request of 28 octets, and two Sends of 16.
+	// A round: two advertisements of 16 bytes, the data by a Read Response, and
+	// by a Write; a Read Request of 28 bytes, and two Sends of 16.
 	const toServer, toClient = 7 * (2*16 + 1000), 7 * (28 + 2*16 + 1000)
 	for _, r := range []*rpingResult{&c, &s} {
 		if r.Seconds <= 0 || r.Seconds > longest+1 {
@@ -387,13 +391,12 @@ func TestRpingJSONTellsOfTheConnection(t *testing.T) {
 }
 
 func TestRpingJSONTellsOfAFailure(t *testing.T) {
-	port := freePort(t, "127.0.0.1")
-	args := []string{"rping", "-c", "-a", "127.0.0.1", "-p", port, "--json"}
+	args := []string{"rping", "-c", "-a", "127.0.0.1", "-p", unusedPort, "--json"}
 	status, out, errOut := urnic(t, nil, args...)
 	wantError(t, args, status, errOut, "nobody listens")
 	var r rpingResult
 	decodeOne(t, out, &r)
-	if r.Peer != "127.0.0.1:"+port || r.Rounds != 0 || r.Revision != 0 || errOut != "urnic: "+r.Error+"\n" {
+	if r.Peer != "127.0.0.1:"+unusedPort || r.Rounds != 0 || r.Revision != 0 || errOut != "urnic: "+r.Error+"\n" {
 		t.Errorf("%s", out)
 	}
 }
@@ -439,23 +442,22 @@ func TestRpingErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free := freePort(t, "127.0.0.1")
 	for _, tc := range []struct {
 		args string
 		want []string
 	}{
-		{"", []string{"say -s to be the server, or -c -a ADDRESS"}},
-		{"-s -c -a 127.0.0.1", []string{"-s and -c exclude each other"}},
+		{"", []string{"give -s to be the server, or -c -a ADDRESS"}},
+		{"-s -c -a 127.0.0.1", []string{"give only one of -s and -c"}},
 		{"-c", []string{"give -a ADDRESS"}},
-		{"-s -S 15", []string{"-S 15: say 16 to 65536"}},
-		{"-c -a 127.0.0.1 -S 65537", []string{"-S 65537: say 16 to 65536"}},
-		{"-c -a 127.0.0.1 -S 0", []string{"-S 0: say 16 to 65536"}},
+		{"-s -S 15", []string{"-S 15: must be 16 to 65536"}},
+		{"-c -a 127.0.0.1 -S 65537", []string{"-S 65537: must be 16 to 65536"}},
+		{"-c -a 127.0.0.1 -S 0", []string{"-S 0: must be 16 to 65536"}},
 		{"-c -a 127.0.0.1 -S large", []string{"--size large: give a whole number"}},
-		{"-c -a 127.0.0.1 -C -1", []string{"-C -1: say how many rounds"}},
-		{"-s -p 70000", []string{"-p 70000: say 1 to 65535"}},
-		{"-s -p 0", []string{"-p 0: say 1 to 65535"}},
-		{"-c -a 127.0.0.1 -p -1", []string{"-p -1: say 1 to 65535"}},
-		{"-c -a 127.0.0.1 -p " + free, []string{"nobody listens at 127.0.0.1:" + free, "start `urnic rping -s -p " + free + "` there first"}},
+		{"-c -a 127.0.0.1 -C -1", []string{"-C -1: must be 0 or more"}},
+		{"-s -p 70000", []string{"-p 70000: must be 1 to 65535"}},
+		{"-s -p 0", []string{"-p 0: must be 1 to 65535"}},
+		{"-c -a 127.0.0.1 -p -1", []string{"-p -1: must be 1 to 65535"}},
+		{"-c -a 127.0.0.1 -p " + unusedPort, []string{"nobody listens at 127.0.0.1:" + unusedPort, "start `urnic rping -s -p " + unusedPort + "` there first"}},
 		{"-c -a nobody.invalid", []string{`there is no address for the name "nobody.invalid"`, "give an IP address with -a"}},
 		{"-s -a nobody.invalid", []string{`there is no address for the name "nobody.invalid"`}},
 		{"-c -a 127.0.0.1:7174", []string{"give the port with -p: -a 127.0.0.1 -p 7174"}},
@@ -464,19 +466,19 @@ func TestRpingErrors(t *testing.T) {
 		{"-c -a 127.0.0.1 -I somewhere", []string{"-I somewhere: give an IP address"}},
 		{"-c -a 127.0.0.1 -I 192.0.2.1", []string{"-I 192.0.2.1: that is no address of this machine"}},
 		{"-c -a 127.0.0.1 -I ::1", []string{"-I ::1: 127.0.0.1:7174 can't be reached from it"}},
-		{"-s --crc maybe", []string{"--crc maybe: say prefer, require or off"}},
-		{"-s --log-level loud", []string{"--log-level loud: say debug, info, warn or error"}},
-		{"-s --mpa-revision 3", []string{"--mpa-revision 3: say 1, 2, or 0"}},
-		{"-s --mpa-revision -1", []string{"--mpa-revision -1: say 1, 2, or 0"}},
-		{"-s --mpa-revision 257", []string{"--mpa-revision 257: say 1, 2, or 0"}},
-		{"-s --mulpdu 127", []string{"--mulpdu 127: say 128 to 64768"}},
-		{"-s --mulpdu 64769", []string{"--mulpdu 64769: say 128 to 64768"}},
-		{"-s --settle -1s", []string{"--settle -1s: say how long"}},
-		{"-c -a 127.0.0.1 --connect-timeout 0", []string{"--connect-timeout 0s: say more than 0"}},
+		{"-s --crc maybe", []string{"--crc maybe: must be one of prefer, require, off"}},
+		{"-s --log-level loud", []string{"--log-level loud: must be one of debug, info, warn, error"}},
+		{"-s --mpa-revision 3", []string{"--mpa-revision 3: must be 1, 2, or 0"}},
+		{"-s --mpa-revision -1", []string{"--mpa-revision -1: must be 1, 2, or 0"}},
+		{"-s --mpa-revision 257", []string{"--mpa-revision 257: must be 1, 2, or 0"}},
+		{"-s --mulpdu 127", []string{"--mulpdu 127: must be 128 to 64768"}},
+		{"-s --mulpdu 64769", []string{"--mulpdu 64769: must be 128 to 64768"}},
+		{"-s --settle -1s", []string{"--settle -1s: must be 0 or more"}},
+		{"-c -a 127.0.0.1 --connect-timeout 0", []string{"--connect-timeout 0s: must be more than 0"}},
 		{"-c -a 127.0.0.1 --connect-timeout 10", []string{"--connect-timeout 10: give a time with its unit"}},
 		{"-s -a 127.0.0.1 -p " + used, []string{"another program listens at port " + used, "-p"}},
-		{"-s --json -v", []string{"--verbose and --json exclude each other"}},
-		{"-s --json --pcap -", []string{"--json and --pcap - both want standard output"}},
+		{"-s --json -v", []string{"give only one of --verbose and --json"}},
+		{"-s --json --pcap -", []string{"--json and --pcap - would both go to standard output"}},
 		{"-s --pcap missing/x", []string{"--pcap: the recording can't be written"}},
 	} {
 		args := append([]string{"rping"}, strings.Fields(tc.args)...)

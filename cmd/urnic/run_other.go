@@ -2,7 +2,10 @@
 
 package main
 
-import "runtime"
+import (
+	"context"
+	"runtime"
+)
 
 func gainedRights() bool { return false }
 
@@ -13,4 +16,9 @@ func execute(args, _ []string, _ string) error {
 		return err
 	}
 	return unfit("%s can't run on urnic: the library is for Linux, and this is %s", path, runtime.GOOS)
+}
+
+// recordTimeline says the same.
+func recordTimeline(_ context.Context, _ string, args, env []string, library string) error {
+	return execute(args, env, library)
 }

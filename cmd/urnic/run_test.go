@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"urnic/internal/host/infosock"
 )
 
 // asCommand makes the test program be urnic: what `urnic run` executes takes its place.
@@ -45,11 +47,11 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "LD_") && !strings.HasPrefix(v, "URNIC_") {
+		if !strings.HasPrefix(v, "LD_") && !strings.HasPrefix(v, "URNIC_") && !strings.HasPrefix(v, "XDG_RUNTIME_DIR=") {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, asCommand+"=1")
+	cmd.Env = append(cmd.Env, asCommand+"=1", "XDG_RUNTIME_DIR="+t.TempDir()) // where views of sysfs go
 	return cmd
 }
 
@@ -85,10 +87,14 @@ func TestRunSetsTheEnvironment(t *testing.T) {
 			map[string]string{"LD_PRELOAD": "", "LD_LIBRARY_PATH": path},
 		},
 		"settings": {
-			[]string{"--strict", "--transport", "ethernet", "--log", "debug", "--pcap", "/x/%p.pcapng", "--rendezvous", "192.0.2.1"},
+			[]string{"--strict", "--transport", "ethernet", "--crc", "off", "--log", "debug", "--pcap", "/x/%p.pcapng", "--rendezvous", "192.0.2.1", "--device", "mlx5_0", "--devices", "127.0.0.1,127.0.0.2"},
 			[]string{"URNIC_LOG=error", "URNIC_RENDEZVOUS=off"},
-			map[string]string{"URNIC_RENDEZVOUS": "192.0.2.1", "URNIC_STRICT": "1", "URNIC_TRANSPORT": "ethernet", "URNIC_LOG": "debug", "URNIC_PCAP": "/x/%p.pcapng"},
+			map[string]string{"URNIC_DEVICES": "127.0.0.1,127.0.0.2", "URNIC_DEVICE": "mlx5_0", "URNIC_RENDEZVOUS": "192.0.2.1", "URNIC_STRICT": "1", "URNIC_CRC": "off", "URNIC_TRANSPORT": "ethernet", "URNIC_LOG": "debug", "URNIC_PCAP": "/x/%p.pcapng"},
 		},
+		"urnic top":                         {[]string{"--top", "/x/y"}, []string{"URNIC_TOP=/z"}, map[string]string{"URNIC_TOP": "/x/y"}},
+		"urnic top off":                     {[]string{"--top", "off"}, []string{"URNIC_TOP=/z"}, map[string]string{"URNIC_TOP": "off"}},
+		"urnic top as the environment says": {nil, []string{"URNIC_TOP=/z"}, map[string]string{"URNIC_TOP": "/z"}},
+		"urnic top by default":              {nil, []string{"XDG_RUNTIME_DIR=/tmp/nowhere"}, map[string]string{"URNIC_TOP": "/tmp/nowhere/urnic"}},
 		"settings of the environment": {
 			nil,
 			[]string{"URNIC_LOG=info", "URNIC_STRICT=1", "URNIC_RENDEZVOUS_PORT=9", "URNIC_RENDEZVOUS=off"},
@@ -172,6 +178,7 @@ func TestRunFindsTheLibrary(t *testing.T) {
 	for _, place := range []string{".", "../lib", "../lib/urnic"} {
 		t.Run(place, func(t *testing.T) {
 			cmd := command(t, "run", "--print-env")
+			cmd.Env = append(cmd.Env, "URNIC_TOP=off")
 			bin := filepath.Join(t.TempDir(), "bin")
 			lib := filepath.Join(bin, place)
 			if err := os.CopyFS(lib, os.DirFS(libraries(t))); err != nil {
@@ -263,9 +270,11 @@ func TestRunErrors(t *testing.T) {
 		"a wrong mode":                           {[]string{"--mode", "under", "x"}, statusOfRun, `--mode "under": give interpose, replace`},
 		"a wrong rendezvous":                     {[]string{"--rendezvous", "on", "x"}, statusOfRun, `--rendezvous "on": give an address`},
 		"a wrong transport":                      {[]string{"--transport", "ib", "x"}, statusOfRun, `--transport "ib": give iwarp, ethernet`},
+		"a wrong policy":                         {[]string{"--crc", "on", "x"}, statusOfRun, `--crc "on": give prefer, require, off`},
 		"a wrong level":                          {[]string{"--log", "loud", "x"}, statusOfRun, `--log "loud": give error, warning, info, debug`},
-		"no library":                             {[]string{"--lib", none, "x"}, statusOfRun, "no liburnic.so, liburnic-engine.so in " + none + " (--lib): build it by `make liburnic`"},
-		"no library at all":                      {[]string{"x"}, statusOfRun, "name its directory by --lib"},
+		"a wrong device":                         {[]string{"--device", "a/b", "x"}, statusOfRun, `--device "a/b": give a name of letters`},
+		"no library":                             {[]string{"--lib", none, "x"}, statusOfRun, "no liburnic.so, liburnic-engine.so in " + none + " (--lib): build it with `make liburnic`"},
+		"no library at all":                      {[]string{"x"}, statusOfRun, "give its directory with --lib"},
 		"a colon":                                {[]string{"--lib", colon, "x"}, statusOfRun, "install urnic elsewhere"},
 		"not in PATH":                            {[]string{"--lib", lib, "no-such-program"}, statusNoSuchFile, "there is no program no-such-program in $PATH"},
 		"not there":                              {[]string{"--lib", lib, none + "/x"}, statusNoSuchFile, "there is no program " + none + "/x"},
@@ -341,6 +350,7 @@ func installed(t *testing.T, mode os.FileMode) string {
 // where the library is.
 func TestRunWithMoreRightsThanItsUserIgnoresTheEnvironment(t *testing.T) {
 	cmd := command(t, "run", "--print-env")
+	cmd.Env = append(cmd.Env, "URNIC_TOP=off")
 	if os.Getuid() != 0 {
 		// Only root can make a file of a group that it is not in.
 		if os.Getenv("CI") != "" {
@@ -369,5 +379,25 @@ func TestRunWithMoreRightsThanItsUserIgnoresTheEnvironment(t *testing.T) {
 		if want := "export LD_PRELOAD='" + filepath.Join(want, "liburnic.so") + "'\n"; err != nil || string(out) != want {
 			t.Errorf("mode %v: %q, %v; want %q", mode, out, err, want)
 		}
+	}
+}
+
+// The view of sysfs and the sockets of processes that show what they have are in directories of their own: only this
+// user may enter that of the sockets.
+func TestRunLeavesTheDirectoryOfSocketsAlone(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	cmd := command(t, "run", "--lib", libraries(t), "--", "sh", "-c", "echo $URNIC_SYSFS")
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir, "XDG_RUNTIME_DIR=")
+	if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), dir+"/") {
+		t.Fatalf("the view is %q, %v", out, err)
+	}
+	s, err := infosock.Serve("", "rnic", func() any { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

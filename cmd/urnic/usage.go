@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -29,6 +31,24 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %s", err, help)
 }
 
+// seconds is the value of a flag that takes a time with its unit, or, as perftest's -D does, a number of seconds.
+type seconds time.Duration
+
+func (s *seconds) String() string { return time.Duration(*s).String() }
+
+func (s *seconds) Type() string { return "duration" }
+
+// Set takes 10 and 10s.
+func (s *seconds) Set(text string) error {
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		*s = seconds(time.Duration(n) * time.Second)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	*s = seconds(d)
+	return err
+}
+
 // kinds says what the flags of each type take.
 var kinds = map[string]string{
 	"bool":     "true or false, or only the flag",
@@ -38,12 +58,12 @@ var kinds = map[string]string{
 	"uint32":   "a whole number from 0 on",
 }
 
-var errJSONAndPcap = errors.New("--json and --pcap - both want standard output: record into a file")
+var errJSONAndPcap = errors.New("--json and --pcap - would both go to standard output: record into a file")
 
 // exclude returns an error if both flags are set.
 func exclude(f *pflag.FlagSet, a, b string) error {
 	if f.Changed(a) && f.Changed(b) {
-		return fmt.Errorf("--%s and --%s exclude each other: give one of them", a, b)
+		return fmt.Errorf("give only one of --%s and --%s", a, b)
 	}
 	return nil
 }

@@ -2,40 +2,35 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"urnic/internal/host/version"
 )
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of urnic",
+		Long:    "Version prints the version of urnic, the revision of its source and the version of Go, in one line; `urnic --version` does the same.",
 		Example: "  urnic version",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, _ := debug.ReadBuildInfo()
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), version(info))
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
 }
 
-// version describes the build in one line.
-func version(info *debug.BuildInfo) string {
-	if info == nil {
-		return "urnic (no build information)"
-	}
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
-	}
-	words := []string{"urnic", v}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			words = append(words, setting.Value)
-		}
-	}
-	return strings.Join(append(words, info.GoVersion), " ")
+// versionLine describes this build in one line.
+func versionLine() string {
+	return "urnic " + buildVersion() + " " + runtime.Version()
+}
+
+// buildVersion is the version of this build, with the revision of its source.
+func buildVersion() string {
+	info, _ := debug.ReadBuildInfo()
+	return version.Of(info, 0)
 }

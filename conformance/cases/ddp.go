@@ -19,7 +19,7 @@ func ddp() []conformance.Case {
 		ddpTagged(), ddpTaggedWrap(), ddpUntagged(), ddpMSN(), ddpMSNEight,
 		ddpPlacement(), ddpPieces, ddpDelivery, ddpEmpty(),
 		ddpSending, ddpCounting, ddpSizes(),
-		ddpErrors, ddpReports(), ddpLater(),
+		ddpErrors, ddpReports(), ddpLater(), ddpOrder,
 	)
 }
 
@@ -55,7 +55,7 @@ func delivers(t *conformance.T, s *conformance.Stream, data []byte) *service.Com
 	return c
 }
 
-// head is the beginning of octets, for people.
+// head is the beginning of bytes, for people.
 func head(b []byte) []byte { return b[:min(len(b), 32)] }
 
 // deliversNothing makes sure, on a stream that has ended, that no receive has
@@ -91,7 +91,7 @@ func nextAnswer(s *conformance.Stream, timeout time.Duration) (wire.Arrival, err
 }
 
 // refuses reports whether the target ends the stream with one of the codes. It does not
-// if it answers a Read of no octets that is sent behind what might be refused; nor if
+// if it answers a Read of no bytes that is sent behind what might be refused; nor if
 // nothing comes, as it may hold the Read back with that.
 func refuses(t *conformance.T, s *conformance.Stream, codes ...wire.Code) bool {
 	if s.IRD == 0 {

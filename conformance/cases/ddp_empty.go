@@ -9,7 +9,7 @@ import (
 	"urnic/conformance/wire"
 )
 
-// Messages of no octets (RFC 5041 §5.2).
+// Messages of no bytes (RFC 5041 §5.2).
 func ddpEmpty() []conformance.Case {
 	cases := slices.Clone(emptyMessages)
 	for _, w := range []struct {

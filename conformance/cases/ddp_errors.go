@@ -141,7 +141,7 @@ var ddpErrors = []conformance.Case{
 	},
 	{
 		Clause: "rfc5041-3-12", Name: "after-an-error",
-		Title: "When its one stream has ended with an error, the target ends the TCP connection",
+		Title: "When its one stream has ended with an error, the target ends the connection of its lower layer",
 		Run: func(t *conformance.T) {
 			s := t.Open(conformance.Setup{})
 			s.Post(badWrite())
@@ -197,16 +197,16 @@ func validWrite(b *conformance.Buffer) []wire.Segment {
 	return conformance.Segments(wire.Tagged(wire.Write, b.STag, b.TO, conformance.Pattern(b.Length)), 8)
 }
 
-// together sends segments in one piece of TCP's stream, so that the target may have
+// together sends segments in one piece of the stream, so that the target may have
 // them all when it finds the error in the first. MSNs are as they stand.
 func together(t *conformance.T, s *conformance.Stream, segments ...wire.Segment) {
-	var b []byte
+	var frames [][]byte
 	var what []string
 	for _, seg := range segments {
-		b = append(b, s.Frame(seg.Octets(), wire.Flaw{})...)
+		frames = append(frames, s.Frame(seg.Octets(), wire.Flaw{}))
 		what = append(what, seg.String())
 	}
-	t.Try(s.SendRaw(b, strings.Join(what, "; then "), "the first: "+segments[0].Wrong), "sending")
+	t.Try(s.SendFrames(frames, strings.Join(what, "; then "), "the first: "+segments[0].Wrong), "sending")
 }
 
 // nothingMore ends the tester's half, and makes sure that the target sends nothing

@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"bytes"
 	"slices"
 
 	"urnic/conformance"
@@ -13,12 +12,12 @@ import (
 var ddpLLP = []conformance.Case{
 	{
 		Clause: "rfc5041-3-5", Name: "many-in-one",
-		Title: "Fifty Sends that come in one piece of TCP's stream are delivered as fifty messages",
+		Title: "Fifty Sends that come at once, over TCP in one piece of its stream, are delivered as fifty messages",
 		Also:  []string{"rfc5041-3-1"},
 		Needs: conformance.NeedService,
 		Run: func(t *conformance.T) {
 			s := t.Open(conformance.Setup{Recvs: slices.Repeat([]uint32{64}, 50)})
-			t.Try(s.SendRaw(framedSends(s, 50), "fifty Sends in fifty FPDUs", ""), "sending")
+			t.Try(s.SendFrames(framedSends(s, 50), "fifty Sends in fifty FPDUs", ""), "sending")
 			for i := range 50 {
 				delivers(t, s, conformance.Pattern(i))
 			}
@@ -28,10 +27,10 @@ var ddpLLP = []conformance.Case{
 		Clause: "rfc5041-3-5", Name: "octet-by-octet",
 		Title: "Two Sends whose octets come one at a time are delivered as two messages",
 		Also:  []string{"rfc5041-3-1"},
-		Needs: conformance.NeedService,
+		Needs: conformance.NeedService, MPA: aStream,
 		Run: func(t *conformance.T) {
 			s := t.Open(conformance.Setup{Recvs: []uint32{64, 64}})
-			for _, b := range framedSends(s, 2) {
+			for _, b := range slices.Concat(framedSends(s, 2)...) {
 				t.Try(s.SendRaw([]byte{b}, "one octet of two Sends", ""), "sending")
 			}
 			delivers(t, s, nil)
@@ -54,7 +53,7 @@ var ddpLLP = []conformance.Case{
 		Clause: "rfc5041-3-7", Name: "changed-payload",
 		Title: "A segment with a changed octet of payload is refused by its digest: Terminate 0x2002",
 		Run: func(t *conformance.T) {
-			s := changed(t, conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0), 2+18+5)
+			s := changed(t, conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0), 18+5)
 			s.AwaitTerminate(wire.MPACRC)
 		},
 	},
@@ -62,7 +61,7 @@ var ddpLLP = []conformance.Case{
 		Clause: "rfc5041-3-7", Name: "changed-header",
 		Title: "A segment with a changed octet of its DDP header is refused by its digest: Terminate 0x2002",
 		Run: func(t *conformance.T) {
-			s := changed(t, wire.Tagged(wire.Write, 0, 0, nil), 2+9)
+			s := changed(t, wire.Tagged(wire.Write, 0, 0, nil), 9)
 			s.AwaitTerminate(wire.MPACRC)
 		},
 	},
@@ -71,7 +70,7 @@ var ddpLLP = []conformance.Case{
 		Title: "An error of the digest is reported to the target's program",
 		Needs: conformance.NeedService,
 		Run: func(t *conformance.T) {
-			reported(t, changed(t, wire.Tagged(wire.Write, 0, 0, nil), 2+9))
+			reported(t, changed(t, wire.Tagged(wire.Write, 0, 0, nil), 9))
 		},
 	},
 	{
@@ -109,7 +108,7 @@ var ddpLLP = []conformance.Case{
 	},
 }
 
-// stalled returns memory of the target that is more than TCP holds on the way, so
+// stalled returns memory of the target that is more than the lower layer holds on the way, so
 // that to send it takes the tester to read.
 func stalled(t *conformance.T) service.Piece {
 	const n = 16 << 20
@@ -124,23 +123,26 @@ func unhurried(t *conformance.T) {
 	t.Try(t.Service().Configure(t.Context(), service.ConfigureArgs{CloseTimeout: 60_000}), "setting the time limit")
 }
 
-// framedSends returns n Sends, of 0, 1, 2 and so on octets, as they go over TCP.
-func framedSends(s *conformance.Stream, n int) []byte {
-	var b bytes.Buffer
+// framedSends returns n Sends, of 0, 1, 2 and so on bytes, as the lower layer has them.
+func framedSends(s *conformance.Stream, n int) [][]byte {
+	var frames [][]byte
 	for i := range n {
 		m := wire.Untagged(wire.Send, conformance.Pattern(i))
 		m.MSN = uint32(i + 1)
-		b.Write(s.Frame(m.Octets(), wire.Flaw{}))
+		frames = append(frames, s.Frame(m.Octets(), wire.Flaw{}))
 	}
-	return b.Bytes()
+	return frames
 }
 
-// changed sends a segment with one octet of its FPDU changed, but not the CRC.
+// aStream is what cases need that send a part of a segment.
+const aStream = "stream of octets, in which a segment can come in parts"
+
+// changed sends a segment with one of its bytes changed, but not the CRC.
 func changed(t *conformance.T, seg wire.Segment, at int) *conformance.Stream {
 	s := t.Open(conformance.Setup{})
 	s.Hello() // a Responder may send a Terminate only when it has had an FPDU that was right
 	s.PostFlawed(seg, wire.Flaw{
-		FlipAfter: func(fpdu []byte) { fpdu[at] ^= 0x10 }, Wrong: "an octet is changed, and the CRC is not",
+		FlipAfter: func(fpdu []byte) { fpdu[s.Lead()+at] ^= 0x10 }, Wrong: "an octet is changed, and the CRC is not",
 	})
 	return s
 }

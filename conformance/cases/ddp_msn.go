@@ -136,7 +136,7 @@ var msnChecks = []conformance.Case{
 		Needs: conformance.NeedService,
 		Run: func(t *conformance.T) {
 			s := t.Open(conformance.Setup{Recvs: []uint32{8, 8}})
-			for i := range 260 { // more than an octet counts
+			for i := range 260 { // more than a byte counts
 				data := conformance.Pattern(8 + i)[i:]
 				s.Post(wire.Untagged(wire.Send, data))
 				delivers(t, s, data)

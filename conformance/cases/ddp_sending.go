@@ -217,8 +217,8 @@ func several(t *conformance.T, segments []wire.Arrival) []wire.Arrival {
 	return segments
 }
 
-// sameControl makes sure that the second octet, with which RsvdULP begins, is the
-// same in all segments.
+// sameControl makes sure that the second byte, with which RsvdULP begins, is
+// the same in all segments.
 func sameControl(t *conformance.T, segments []wire.Arrival, want byte) {
 	for _, a := range several(t, segments) {
 		t.Check(a.FPDU.ULPDU[1] == want, fmt.Sprintf("0x%02x at the beginning of RsvdULP", want), "0x%02x in %s", a.FPDU.ULPDU[1], a.Segment)

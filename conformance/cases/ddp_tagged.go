@@ -91,7 +91,7 @@ var taggedChecks = []conformance.Case{
 	},
 }
 
-// awaitRead has the target's program read n octets into memory of that size, and
+// awaitRead has the target's program read n bytes into memory of that size, and
 // takes its request.
 func awaitRead(t *conformance.T, s *conformance.Stream, n int) (wire.ReadHeader, *conformance.Buffer) {
 	s.Hello()
@@ -150,7 +150,7 @@ func notWritable(access string) conformance.Case {
 	}
 }
 
-// An outlier is a Write that lies outside a buffer of 64 octets.
+// An outlier is a Write that lies outside a buffer of 64 bytes.
 type outlier struct {
 	clause, name, what string
 	to                 func(b *conformance.Buffer) uint64
@@ -179,7 +179,7 @@ func (o outlier) conform() conformance.Case {
 	}
 }
 
-// fromBegin returns a TO that many octets from the buffer's beginning, fromEnd from its end.
+// fromBegin returns a TO that many bytes from the buffer's beginning, fromEnd from its end.
 func fromBegin(off uint64) func(b *conformance.Buffer) uint64 {
 	return func(b *conformance.Buffer) uint64 { return b.TO + off }
 }

@@ -78,7 +78,7 @@ var taggedWrap = []conformance.Case{
 	},
 }
 
-// topBuffer opens memory of the target that ends with TO 2^64-2, the last octet
+// topBuffer opens memory of the target that ends with TO 2^64-2, the last byte
 // whose end is a TO.
 func topBuffer(t *conformance.T, s *conformance.Stream) *conformance.Buffer {
 	need(t, features(t).Base, "memory whose TO begins where it is told")

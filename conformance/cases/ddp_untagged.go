@@ -47,7 +47,7 @@ var tooLong = []wire.Code{wire.DDPTooLong}
 // the message too long as well.
 var offsetBeyond = []wire.Code{wire.DDPInvalidMO, wire.DDPTooLong}
 
-// An overrun is a Send of one segment that does not fit a receive of 16 octets.
+// An overrun is a Send of one segment that does not fit a receive of 16 bytes.
 type overrun struct {
 	clause, name, what string
 	mo                 uint32
@@ -81,8 +81,8 @@ func (o overrun) conform() conformance.Case {
 	}
 }
 
-// seenReceive posts a receive of so many octets whose memory can be looked at: the
-// beginning of the buffer of n octets that it returns.
+// seenReceive posts a receive of so many bytes whose memory can be looked at: the
+// beginning of the buffer of n bytes that it returns.
 func seenReceive(t *conformance.T, s *conformance.Stream, n int, length uint32) *conformance.Buffer {
 	b := s.Buffer(n)
 	_, err := t.Service().Recv(t.Context(), s.QP, service.Recv{SGL: []service.Piece{{MR: b.MR, Length: length}}})

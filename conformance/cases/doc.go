@@ -1,7 +1,8 @@
 // Package cases holds the cases of the conformance tester, group by group.
 //
-// A case is small: it brings the connection to where the clause applies, does one
-// thing, and says what must come of it. See docs/conformance.md for how to add one.
+// A case is small: it brings the connection to the state in which the clause
+// applies, does one thing, and checks the result. docs/conformance.md says how to
+// add one.
 package cases
 
 import "urnic/conformance"

@@ -286,8 +286,8 @@ func overhear(c *wire.Conn, request, reply wire.Frame) {
 }
 
 // awaitRefusal makes sure that the target, after a frame that it can't accept, does
-// not go on: it ends the connection, or a Responder rejects, or an Initiator sends
-// a Terminate, or nothing, as TCP may be left open.
+// not continue: it ends the connection, or a Responder rejects, or an Initiator
+// sends a Terminate, or nothing, as TCP may be left open.
 func awaitRefusal(t *conformance.T, c *wire.Conn, request, reply wire.Frame) {
 	const expected = "that the target closes the connection, or refuses it"
 	if t.Role() == conformance.Responder {

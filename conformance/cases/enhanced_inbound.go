@@ -71,7 +71,7 @@ func inbound(clause, name string, ours depths, role conformance.Roles, more bool
 	return c
 }
 
-// A Read of heavy octets is under way until the tester takes what comes: no pair of
+// A Read of heavy bytes is under way until the tester takes what comes: no pair of
 // send and receive buffers has room for so much.
 const heavy = 8 << 20
 
@@ -92,7 +92,7 @@ func heavyRegion(t *conformance.T, seed uint8) *service.Region {
 // tester reads nothing.
 func crowd(t *conformance.T, s *conformance.Stream, n int) {
 	b := heavyRegion(t, 0)
-	var octets []byte
+	var frames [][]byte
 	for i := range n {
 		length := uint32(light)
 		if i == 0 {
@@ -100,9 +100,9 @@ func crowd(t *conformance.T, s *conformance.Stream, n int) {
 		}
 		seg := s.Due(conformance.ReadRequest(conformance.SinkSTag, uint64(i), length, uint32(b.STag), uint64(b.TO)))
 		s.SetMSN(1, seg.MSN+1)
-		octets = append(octets, s.Frame(seg.Octets(), wire.Flaw{})...)
+		frames = append(frames, s.Frame(seg.Octets(), wire.Flaw{}))
 	}
-	t.Try(s.SendRaw(octets, fmt.Sprintf("%d Read Requests at once, the first one for %d octets", n, heavy), ""), "sending Reads")
+	t.Try(s.SendFrames(frames, fmt.Sprintf("%d Read Requests at once, the first one for %d octets", n, heavy), ""), "sending Reads")
 }
 
 // manyReads makes sure that n Reads at a time are answered.

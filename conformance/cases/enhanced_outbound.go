@@ -103,7 +103,7 @@ func initiatorOutbound() []conformance.Case {
 	})
 }
 
-// readLen is how many octets the Reads of the target have.
+// readLen is how many bytes the Reads of the target have.
 const readLen = 4
 
 // postReads has the target's program post n Reads.

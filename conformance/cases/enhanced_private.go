@@ -9,7 +9,7 @@ import (
 	"urnic/conformance/wire"
 )
 
-// roomOf is how many octets of the ULP's fit behind the block (RFC 6581 §9).
+// roomOf is how many bytes of the ULP's fit behind the block (RFC 6581 §9).
 const roomOf = wire.MaxPrivateData - wire.EnhancedLen
 
 // enhancedPrivateData returns the cases on private data behind the block, and on
@@ -25,7 +25,7 @@ func enhancedPrivateData() []conformance.Case {
 	return append(cases, privateDataLimits...)
 }
 
-// sendsPrivateData returns the case that the target's program has n octets of
+// sendsPrivateData returns the case that the target's program has n bytes of
 // private data sent.
 func sendsPrivateData(n int) conformance.Case {
 	return conformance.Case{
@@ -51,7 +51,7 @@ func sendsPrivateData(n int) conformance.Case {
 	}
 }
 
-// takesPrivateData returns the case that n octets of private data reach the
+// takesPrivateData returns the case that n bytes of private data reach the
 // target's program.
 func takesPrivateData(n int) conformance.Case {
 	return conformance.Case{
@@ -100,7 +100,7 @@ func blockTooShort(n int) conformance.Case {
 	}
 }
 
-// All private data, with the block, are 512 octets at most (RFC 6581 §7).
+// All private data, with the block, are 512 bytes at most (RFC 6581 §7).
 var privateDataLimits = []conformance.Case{
 	{
 		Clause: "rfc6581-7-4", Name: "509-octets-are-not-sent",

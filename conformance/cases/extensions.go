@@ -53,12 +53,12 @@ func needBase(t *conformance.T) {
 // atomicRights are those of memory for atomics, and for nothing else.
 var atomicRights = []string{service.LocalWrite, service.RemoteAtomic}
 
-// atomicBuffer opens n octets of memory for atomics.
+// atomicBuffer opens n bytes of memory for atomics.
 func atomicBuffer(s *conformance.Stream, n int) *conformance.Buffer {
 	return s.BufferOf(conformance.BufferSpec{Length: n, Access: atomicRights})
 }
 
-// atomicWord opens memory of 64 octets for atomics, whose first word is v.
+// atomicWord opens memory of 64 bytes for atomics, whose first word is v.
 func atomicWord(t *conformance.T, s *conformance.Stream, v uint64) *conformance.Buffer {
 	b := atomicBuffer(s, 64)
 	setWord(t, b, 0, v)
@@ -71,7 +71,7 @@ func setWord(t *conformance.T, b *conformance.Buffer, off int, v uint64) {
 	t.Try(err, "setting the target's memory")
 }
 
-// inMemory returns the octets of a word in the target's memory (RFC 7306 §5.1:
+// inMemory returns the bytes of a word in the target's memory (RFC 7306 §5.1:
 // "in the endian format of the target memory").
 func inMemory(t *conformance.T, v uint64) []byte {
 	if t.Service().Hello().Features.ByteOrder == "big" {

@@ -92,16 +92,16 @@ func twoStreams(t *conformance.T) []*conformance.Stream {
 func bursts(t *conformance.T, streams []*conformance.Stream, request func(stream, i int) wire.AtomicHeader, got func(stream, i int, original uint64)) {
 	n := min(int(streams[0].IRD), int(streams[1].IRD), burst)
 	for round := range rounds {
-		var octets [2][]byte
+		var frames [2][][]byte
 		for k, s := range streams {
 			for i := range n {
 				r := atomicRequest(request(k, round*n+i))
 				r.MSN = uint32(round*n + i + 1)
-				octets[k] = append(octets[k], s.Frame(r.Octets(), wire.Flaw{})...)
+				frames[k] = append(frames[k], s.Frame(r.Octets(), wire.Flaw{}))
 			}
 		}
 		for k, s := range streams {
-			t.Try(s.SendRaw(octets[k], fmt.Sprintf("%d Atomic Requests at once", n), ""), "sending Atomic Requests")
+			t.Try(s.SendFrames(frames[k], fmt.Sprintf("%d Atomic Requests at once", n), ""), "sending Atomic Requests")
 		}
 		for k, s := range streams {
 			for i := range n {

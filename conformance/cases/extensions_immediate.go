@@ -171,7 +171,7 @@ var immediates = []conformance.Case{
 	},
 }
 
-// immediateLengths: other lengths than 8 octets.
+// immediateLengths: other lengths than 8 bytes.
 func immediateLengths() []conformance.Case {
 	var out []conformance.Case
 	for _, k := range immediateKinds {
@@ -199,7 +199,7 @@ func notDelivered(t *conformance.T, s *conformance.Stream) {
 	t.Check(c.Status != service.StatusSuccess, "that the message is not delivered", "%s of %d octets with success", c.Op, c.Length)
 }
 
-// immediatePieces: Immediate Data in two segments. A message of 8 octets may be cut
+// immediatePieces: Immediate Data in two segments. A message of 8 bytes may be cut
 // up (RFC 5041 §5.2), though nobody has reason to; others stay wrong.
 var immediatePieces = []conformance.Case{
 	{

@@ -10,7 +10,7 @@ import (
 	"urnic/conformance/wire"
 )
 
-// The FPDU that gets damaged: a Write of 5 octets, with 3 of pad.
+// The FPDU that gets damaged: a Write of 5 bytes, with 3 of pad.
 const damagedData = 5
 
 // CRCs that do not fit (RFC 5044 §4.4, §6, §8).
@@ -114,7 +114,7 @@ func reversed(n uint32) uint32 {
 	return binary.BigEndian.Uint32(binary.LittleEndian.AppendUint32(nil, n))
 }
 
-// resum is a flaw: another CRC, from all octets of the FPDU before it.
+// resum is a flaw: another CRC, from all bytes of the FPDU before it.
 func resum(sum func(b []byte) uint32) func(fpdu []byte) {
 	return func(fpdu []byte) {
 		body := fpdu[:len(fpdu)-crcLen]
@@ -130,7 +130,7 @@ func damaged(flaw wire.Flaw) func(*conformance.T) {
 		b := s.Buffer(damagedData)
 		w := wire.Tagged(wire.Write, b.STag, b.TO, conformance.Pattern(damagedData))
 		s.PostFlawed(w, flaw)
-		// Where the length is wrong, the FPDU may seem to go on.
+		// Where the length is wrong, the FPDU may seem to continue.
 		sendRaw(s, filler(s, max(flaw.Length, crcLen)), "FPDUs that are right", "")
 		s.AwaitTeardown()
 		s.AwaitUntouched(b)

@@ -99,7 +99,8 @@ var framingErrors = []conformance.Case{
 			sendRaw(s, b[:len(b)/2], "half of a Write", "the rest does not come")
 			endHalf(s)
 			s.AwaitEnd()
-			// RFC 5041 §2.3: a graceful teardown lets messages that are under way complete.
+			// RFC 5041 §2.3: a graceful teardown lets messages that are outstanding
+			// complete.
 			e := awaitEvent(t)
 			t.Check(e.Type != service.EventClosed, "that the target's program is told of an error", "of a graceful end: %s", e.Text)
 		},

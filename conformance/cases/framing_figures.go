@@ -10,16 +10,16 @@ import (
 	"urnic/conformance/wire"
 )
 
-// The two FPDUs that RFC 5044 §4.4 shows octet by octet.
+// The two FPDUs that RFC 5044 §4.4 shows byte by byte.
 var (
 	figure5 = figure(0x52239983, 0x00000000, 0x002a4143, 0x00000000, 0x00000000, 0x00000001, 0x00000000)
 	figure6 = figure(0x84925898, 0x002a4143, 0x00000000, 0x00000000, 0x00000002, 0x00000000, 0x00000014)
 )
 
-// Before figure 6 stands an FPDU of 492 octets, the first Marker among them.
+// Before figure 6 stands an FPDU of 492 bytes, the first Marker among them.
 const beforeFigure6 = 492 - markerLen - lengthLen - untaggedLen - crcLen
 
-// figure puts together what stands before 24 octets of zeros, and the CRC behind them.
+// figure puts together what stands before 24 bytes of zeros, and the CRC behind them.
 func figure(crc uint32, before ...uint32) (b []byte) {
 	for _, word := range before {
 		b = binary.BigEndian.AppendUint32(b, word)

@@ -67,7 +67,7 @@ func manyMarkers() []conformance.Case {
 }
 
 // opensMarkers opens a connection in which the target wants Markers. The first one has
-// been sent, before an RDMA Write of no octets.
+// been sent, before an RDMA Write of no bytes.
 func opensMarkers(t *conformance.T) *conformance.Stream {
 	needMarkers(t)
 	var setup conformance.Setup
@@ -152,7 +152,7 @@ var laterPads = conformance.Case{
 	Run: func(t *conformance.T) {
 		m := openMemory(t, t.Open(conformance.Setup{}), 8)
 		for i := range before {
-			n := 1 + i%3 // octets of data, and as many short of 4 of pad
+			n := 1 + i%3 // bytes of data, and as many short of 4 of pad
 			m.s.PostFlawed(m.write(i%5, conformance.Pattern(n)), wire.Flaw{Pad: 0xFF, Wrong: "the pad is not zero"})
 		}
 		m.check()
@@ -161,7 +161,7 @@ var laterPads = conformance.Case{
 
 // laterSent is a Read Response in more FPDUs than 16 bits count, with Markers or without.
 func laterSent(markers bool) conformance.Case {
-	const each = minMULPDU - taggedLen // octets of data in an FPDU
+	const each = minMULPDU - taggedLen // bytes of data in an FPDU
 	c := conformance.Case{
 		Clause: "rfc5044-4.4-9", Name: fmt.Sprintf("in-%d-fpdus", many), Also: []string{"rfc5044-4.1-1", "rfc5044-4.1-2", "rfc5041-4.1-4", "rfc5041-5.2-8"},
 		Needs: conformance.NeedService,

@@ -13,7 +13,7 @@ import (
 func framingLengths() []conformance.Case {
 	var cases []conformance.Case
 	also := []string{"rfc5044-4.3-12", "rfc5044-5.2-1", "rfc5044-6-3"}
-	// With each number of pad octets; and the whole of rping's buffer.
+	// With each number of pad bytes; and the whole of rping's buffer.
 	for _, n := range []int{taggedLen, taggedLen + 1, taggedLen + 2, taggedLen + 3, taggedLen + 4, taggedLen + 64} {
 		cases = append(cases, conformance.Case{
 			Clause: "rfc5044-3-6", Name: fmt.Sprintf("ulpdu-of-%d", n), Also: also, Needs: conformance.NeedBuffer,
@@ -86,7 +86,7 @@ func framingLengths() []conformance.Case {
 	)
 }
 
-// receivesULPDU sends a Write in a ULPDU of n octets.
+// receivesULPDU sends a Write in a ULPDU of n bytes.
 func receivesULPDU(t *conformance.T, setup conformance.Setup, n int) {
 	s := t.Open(setup)
 	m := openMemory(t, s, max(n-taggedLen, 1))
@@ -95,8 +95,8 @@ func receivesULPDU(t *conformance.T, setup conformance.Setup, n int) {
 }
 
 // strangeULPDU sends a ULPDU of a length that there can't be, and a Read of no
-// octets behind it. Nothing says what the target does with the former, though MPA,
-// which takes from 1 to 64768 octets (RFC 5044 §3), must not lose its way.
+// bytes behind it. Nothing says what the target does with the former, though MPA,
+// which takes from 1 to 64768 bytes (RFC 5044 §3), must not lose its way.
 func strangeULPDU(t *conformance.T, n int) {
 	s := t.Open(conformance.Setup{})
 	s.Hello()

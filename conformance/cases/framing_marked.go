@@ -139,9 +139,9 @@ func framingMarked() []conformance.Case {
 	)
 }
 
-// markedFPDUs has the target send FPDUs of 20 octets with Markers. 508 octets are not
-// a multiple of that: each Marker stands at another place in its FPDU, until after
-// five of them all places have had one.
+// markedFPDUs has the target send FPDUs of 20 bytes with Markers. 508 bytes are not a
+// multiple of that: each Marker stands at another place in its FPDU, until after five
+// of them all places have had one.
 func markedFPDUs(t *conformance.T) func(yield func(wire.FPDU) bool) {
 	s := marked(t, conformance.Setup{})
 	const probes = 5*(interval-markerLen)/20 + 5
@@ -179,7 +179,7 @@ func firstSend(t *conformance.T, s *conformance.Stream, data []byte) wire.Arriva
 	return s.Await(wire.Send)
 }
 
-// sendsLongWrite has the target write 200000 octets to the tester.
+// sendsLongWrite has the target write 200000 bytes to the tester.
 func sendsLongWrite(t *conformance.T, s *conformance.Stream) {
 	const length, seed = 200_000, 7
 	first := uint8(seed)

@@ -7,7 +7,7 @@ import (
 	"urnic/conformance/wire"
 )
 
-// The FPDU that a Marker stands in: a Write of 32 octets, from ULPDU_Length to the
+// The FPDU that a Marker stands in: a Write of 32 bytes, from ULPDU_Length to the
 // CRC.
 const (
 	markedData = 32
@@ -143,13 +143,13 @@ func place(at int) string {
 }
 
 // markedMemory opens a connection in which the target wants Markers, and memory; in
-// the next FPDU, if it has markedLen octets, the first Marker is due at octet at.
+// the next FPDU, if it has markedLen bytes, the first Marker is due at byte at.
 func markedMemory(t *conformance.T, at int) *memory {
 	needMarkers(t)
 	var setup conformance.Setup
 	setup.Start.Markers = true
 	s := t.Open(setup)
-	// The first Marker, and a Write that ends at octets before the second one.
+	// The first Marker, and a Write that ends at bytes before the second one.
 	elsewhere := s.Buffer(interval)
 	n := interval - markerLen - lengthLen - taggedLen - crcLen - at
 	s.Post(wire.Tagged(wire.Write, elsewhere.STag, elsewhere.TO, make([]byte, n)))
@@ -157,7 +157,7 @@ func markedMemory(t *conformance.T, at int) *memory {
 	return &memory{t: t, s: s, b: b, want: fills(b.Length)} // to read it would move what follows
 }
 
-// fills returns what n octets of the test service's memory hold at first.
+// fills returns what n bytes of the test service's memory hold at first.
 func fills(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

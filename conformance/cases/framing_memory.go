@@ -15,7 +15,7 @@ const (
 	crcLen      = 4
 	markerLen   = 4
 	maxULPDU    = wire.MaxULPDU
-	mulpduRFC   = 1442 // of the usual EMSS of 1448 octets
+	mulpduRFC   = 1442 // of the usual EMSS of 1448 bytes
 )
 
 // A memory is a buffer of the target, as the stream shows it.
@@ -26,7 +26,7 @@ type memory struct {
 	want []byte
 }
 
-// openMemory opens n octets, and looks at what they hold.
+// openMemory opens n bytes, and looks at what they hold.
 func openMemory(t *conformance.T, s *conformance.Stream, n int) *memory {
 	return openMemoryOf(t, s, conformance.BufferSpec{Length: n})
 }
@@ -61,14 +61,21 @@ func merged(s *conformance.Stream, segments ...wire.Segment) []byte {
 	return b
 }
 
-// sendRaw sends octets. What can't be sent, as the target has gone, is on the tape.
+// sendFrames sends what Stream.Frame has returned. What can't be sent, as the target has gone, is on the tape.
+func sendFrames(s *conformance.Stream, frames [][]byte, what, wrong string) {
+	if err := s.SendFrames(frames, what, wrong); err != nil {
+		return // taped
+	}
+}
+
+// sendRaw sends bytes. What can't be sent, as the target has gone, is on the tape.
 func sendRaw(s *conformance.Stream, b []byte, what, wrong string) {
 	if err := s.SendRaw(b, what, wrong); err != nil {
 		return // taped
 	}
 }
 
-// filler is FPDUs that do nothing, n octets of them or some more: they fill what a
+// filler is FPDUs that do nothing, n bytes of them or some more: they fill what a
 // wrong length announces.
 func filler(s *conformance.Stream, n int) []byte {
 	var b []byte

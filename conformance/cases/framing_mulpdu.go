@@ -14,7 +14,7 @@ const minMULPDU = 128 // RFC 5044 §3
 // How large the target's ULPDUs are (RFC 5044 §3, §4.5, §5.1).
 func framingMULPDU() []conformance.Case {
 	var cases []conformance.Case
-	// An EMSS of each remainder modulo 4, and one of more than 512 octets more.
+	// An EMSS of each remainder modulo 4, and one of more than 512 bytes more.
 	for _, mss := range []int{1000, 1001, 1002, 1003, 1460} {
 		cases = append(cases, conformance.Case{
 			Clause: "rfc5044-4.5-2", Name: fmt.Sprintf("mss-%d", mss), Also: []string{"rfc5044-3-2", "rfc5044-3-8", "rfc5044-5.1-2"}, Needs: conformance.NeedService,
@@ -143,13 +143,13 @@ func largestULPDU(t *conformance.T, mss int, markers bool) (largest, emss int) {
 	return largest, emss
 }
 
-// readLong reads n octets of the target's memory, and returns the segments of the
-// response.
+// readLong reads n bytes of the target's memory, and returns the segments of
+// the response.
 func readLong(t *conformance.T, s *conformance.Stream, n int) []wire.Arrival {
 	return readFrom(t, s, s.Buffer(n), n)
 }
 
-// readFrom reads the first n octets of a buffer, and returns the segments of the
+// readFrom reads the first n bytes of a buffer, and returns the segments of the
 // response.
 func readFrom(t *conformance.T, s *conformance.Stream, b *conformance.Buffer, n int) []wire.Arrival {
 	s.Post(conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, uint32(n), b.STag, b.TO))

@@ -12,7 +12,7 @@ import (
 func framingPad() []conformance.Case {
 	var cases []conformance.Case
 	for _, pad := range []int{1, 2, 3} {
-		n := 4 - pad // octets of data: 2 + 14 + n is that many short of a multiple of 4
+		n := 4 - pad // bytes of data: 2 + 14 + n is that many short of a multiple of 4
 		cases = append(cases, conformance.Case{
 			Clause: "rfc5044-4.1-2", Name: fmt.Sprintf("%d-ignored", pad), Needs: conformance.NeedBuffer,
 			Title: fmt.Sprintf("A pad of %s that are not zero is ignored: the data are placed without it", octets(pad)),

@@ -111,7 +111,7 @@ func framingSplit() []conformance.Case {
 	return cases
 }
 
-// stairs is Writes of 0 to 64 octets, each with another value, whose beginnings stay.
+// stairs is Writes of 0 to 64 bytes, each with another value, whose beginnings stay.
 func stairs(m *memory) []wire.Segment {
 	var writes []wire.Segment
 	for n := m.b.Length; n >= 0; n-- {
@@ -128,7 +128,7 @@ func apart(s *conformance.Stream) {
 	}
 }
 
-// sendPieces sends octets in pieces.
+// sendPieces sends bytes in pieces.
 func sendPieces(s *conformance.Stream, b []byte, size int) {
 	if err := s.SendPieces(b, size, fmt.Sprintf("FPDUs of %d octets, in pieces of %d", len(b), size), ""); err != nil {
 		return // taped

@@ -22,37 +22,37 @@ const (
 	many = 1<<16 + 16
 )
 
-// manyWrites sends n RDMA Writes of no octets.
+// manyWrites sends n RDMA Writes of no bytes.
 func manyWrites(s *conformance.Stream, n int) {
 	repeats(s, wire.Tagged(wire.Write, 0, 0, nil), n)
 }
 
-// repeats sends a tagged segment n times, in large pieces.
+// repeats sends a tagged segment n times.
 func repeats(s *conformance.Stream, seg wire.Segment, n int) {
 	ulpdu := seg.Octets()
-	var b []byte
+	var frames [][]byte
 	for range n {
-		b = append(b, s.Frame(ulpdu, wire.Flaw{})...)
+		frames = append(frames, s.Frame(ulpdu, wire.Flaw{}))
 	}
-	if err := s.SendPieces(b, 1<<16, fmt.Sprintf("%d times %s", n, seg), ""); err != nil {
+	if err := s.SendFrames(frames, fmt.Sprintf("%d times %s", n, seg), ""); err != nil {
 		return // taped
 	}
 }
 
-// readsNothing has the target answer n Reads of no octets, as many at a time as it
-// takes. With how many octets it does so is not looked at: see Stream.AwaitAlive.
+// readsNothing has the target answer n Reads of no bytes, as many at a time as it
+// takes. With how many bytes it does so is not looked at: see Stream.AwaitAlive.
 func readsNothing(t *conformance.T, s *conformance.Stream, n int) {
 	const expected = "an RDMA Read Response"
 	for n > 0 {
 		window := min(n, int(s.IRD), 128)
 		n -= window
-		var b []byte
+		var frames [][]byte
 		for range window {
 			seg := s.Due(conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0))
-			b = append(b, s.Frame(seg.Octets(), wire.Flaw{})...)
+			frames = append(frames, s.Frame(seg.Octets(), wire.Flaw{}))
 			s.SetMSN(seg.QN, seg.MSN+1)
 		}
-		sendRaw(s, b, fmt.Sprintf("%d Read Requests of no octets", window), "")
+		sendFrames(s, frames, fmt.Sprintf("%d Read Requests of no octets", window), "")
 		for answered := 0; answered < window; {
 			a, err := s.Answer(t.Timeout())
 			if err != nil {
@@ -86,13 +86,13 @@ func openLater(t *conformance.T, spec conformance.BufferSpec) *memory {
 	return m
 }
 
-// laterReceives is a Setup with receives of so many octets for before Sends, and for one
+// laterReceives is a Setup with receives of so many bytes for before Sends, and for one
 // more.
 func laterReceives(n uint32) conformance.Setup {
 	return conformance.Setup{Recvs: slices.Repeat([]uint32{n}, before+1)}
 }
 
-// sendsBefore sends before Sends of one octet, which are delivered.
+// sendsBefore sends before Sends of one byte, which are delivered.
 func sendsBefore(t *conformance.T, s *conformance.Stream) {
 	for i := range before {
 		s.Post(wire.Untagged(wire.Send, []byte{byte(i)}))

@@ -11,8 +11,8 @@ import (
 
 	"urnic/conformance"
 	"urnic/conformance/profile"
-	"urnic/internal/leakcheck"
-	"urnic/internal/rping"
+	"urnic/internal/program/rping"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 )
 
@@ -21,13 +21,13 @@ import (
 func TestOurStackPassesWithRping(t *testing.T) {
 	leakcheck.Check(t)
 	l := listen(t)
-	checkProfile(t, profile.NewRping(startRping(t, l.Addr().String(), rping.DefaultSize), l, patience, 0))
+	checkProfile(t, profile.NewRping(startRping(t, l.Addr().String(), rping.DefaultSize, rnic.Config{}), l, patience, 0))
 }
 
 func TestOurStackPassesWithAPortOnly(t *testing.T) {
 	leakcheck.Check(t)
 	l := listen(t)
-	checkProfile(t, profile.NewRaw(startRping(t, l.Addr().String(), rping.DefaultSize), l, patience))
+	checkProfile(t, profile.NewRaw(startRping(t, l.Addr().String(), rping.DefaultSize, rnic.Config{}), l, patience))
 }
 
 // Whatever rping's -S is, no case fails that is about its buffer, and all are judged if
@@ -37,7 +37,7 @@ func TestOurStackPassesWithRpingOfAnySize(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			leakcheck.Check(t)
 			l := listen(t)
-			p := profile.NewRping(startRping(t, l.Addr().String(), size), l, patience, 0)
+			p := profile.NewRping(startRping(t, l.Addr().String(), size, rnic.Config{}), l, patience, 0)
 			if size >= rping.DefaultSize {
 				checkCases(t, p, onItsBuffer())
 				return
@@ -50,7 +50,7 @@ func TestOurStackPassesWithRpingOfAnySize(t *testing.T) {
 	}
 }
 
-// The rping of rdma-core does not say how large its buffer is. It has 64 octets if it does
+// The rping of rdma-core does not say how large its buffer is. It has 64 bytes if it does
 // not read 65; else nobody knows where it ends, but who started it.
 func TestProfileFindsOutWhatRdmaCoresRpingTakes(t *testing.T) {
 	for _, test := range []struct {
@@ -146,9 +146,9 @@ func listen(t *testing.T) *net.TCPListener {
 
 // startRping runs what a person would run on the target: rping -s -P, whose address
 // it returns, and rping -c again and again to the tester, with -S size.
-func startRping(t *testing.T, tester string, size int) string {
+func startRping(t *testing.T, tester string, size int, cfg rnic.Config) string {
 	t.Helper()
-	dev, err := rnic.Open(rnic.Config{})
+	dev, err := rnic.Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,13 +22,13 @@ func protection() []conformance.Case {
 type access struct {
 	name, title string
 	right       string
-	// segments touch n octets at TO to.
+	// segments touch n bytes at TO to.
 	segments func(stag uint32, to uint64, n int) []wire.Segment
-	// works makes sure that 8 octets at off can be touched so.
+	// works makes sure that 8 bytes at off can be touched so.
 	works func(t *conformance.T, s *conformance.Stream, b *conformance.Buffer, off int)
 
 	// The codes for an STag that is nobody's, one that is somebody else's, one that
-	// does not grant it, and for octets outside. A Write's errors are DDP's (RFC 5041
+	// does not grant it, and for bytes outside. A Write's errors are DDP's (RFC 5041
 	// §7.2), which has no code for rights; other codes than the first of each are
 	// those that an endpoint may come to in other ways.
 	invalid, foreign, rights, bounds, wrap []wire.Code
@@ -102,7 +102,7 @@ func (a access) granted() []string {
 	return []string{service.LocalWrite, a.right}
 }
 
-// refused tries the access to the first 8 octets of a buffer, which must end the
+// refused tries the access to the first 8 bytes of a buffer, which must end the
 // stream, with one of the codes, and change nothing.
 func (a access) refused(s *conformance.Stream, b *conformance.Buffer, wrong string, codes []wire.Code) {
 	a.refusedAt(s, b, b.STag, b.TO, 8, wrong, codes)

@@ -38,7 +38,7 @@ func windowSTag(t *conformance.T, num int) uint32 {
 	return uint32(tag.STag)
 }
 
-// bindWindow binds a window to n octets of a region. What it returns can't be looked
+// bindWindow binds a window to n bytes of a region. What it returns can't be looked
 // into: the region can.
 func bindWindow(t *conformance.T, s *conformance.Stream, mw *window, region *conformance.Buffer, off, n int, access ...string) *conformance.Buffer {
 	s.Hello()
@@ -51,7 +51,7 @@ func bindWindow(t *conformance.T, s *conformance.Stream, mw *window, region *con
 	return &conformance.Buffer{STag: uint32(w.STag), TO: uint64(w.TO), Length: n}
 }
 
-// windowRegion opens 64 octets to windows, and to nobody else.
+// windowRegion opens 64 bytes to windows, and to nobody else.
 func windowRegion(s *conformance.Stream) *conformance.Buffer {
 	return s.BufferOf(conformance.BufferSpec{Length: 64, Access: []string{service.LocalWrite, service.BindWindow}})
 }

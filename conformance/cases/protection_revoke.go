@@ -17,7 +17,7 @@ func needFast(t *conformance.T) {
 	}
 }
 
-// fastRegion makes a region for n octets, and makes the first 64 of it valid. It
+// fastRegion makes a region for n bytes, and makes the first 64 of it valid. It
 // returns the key that was used last, too.
 func fastRegion(t *conformance.T, s *conformance.Stream, n int, access []string) (*conformance.Buffer, uint8) {
 	s.Hello()
@@ -27,7 +27,7 @@ func fastRegion(t *conformance.T, s *conformance.Stream, n int, access []string)
 	return fastRegister(t, s, r.MR, 64, access, key), key
 }
 
-// fastRegister makes the first octets of a region valid, under a key.
+// fastRegister makes the first bytes of a region valid, under a key.
 func fastRegister(t *conformance.T, s *conformance.Stream, mr, valid int, access []string, key uint8) *conformance.Buffer {
 	r, err := t.Service().FastRegister(t.Context(), service.FastRegisterArgs{
 		QP: s.QP, MR: mr, Length: uint64(valid), Access: access, Key: key, Timeout: int(t.Timeout().Milliseconds()),
@@ -44,7 +44,8 @@ func invalidated(t *conformance.T, s *conformance.Stream, stag uint32) {
 	t.Try(err, "invalidating an STag of the target")
 }
 
-// allFill makes sure that n octets of a region still hold what they did at first.
+// allFill makes sure that n bytes of a region still hold what they did at
+// first.
 func allFill(t *conformance.T, mr, off, n int) {
 	got, err := t.Service().MemoryRead(t.Context(), mr, uint64(off), n)
 	t.Try(err, "looking into the target's memory")
@@ -193,7 +194,7 @@ func protectionRevoked() []conformance.Case {
 	})
 }
 
-// protectionInFlight: memory that is taken back while a message is under way.
+// protectionInFlight: memory that is taken back while a message is outstanding.
 var protectionInFlight = []conformance.Case{
 	{
 		Clause: "rfc5042-6.2.2-1", Name: "deregistered-within-a-write", Also: []string{"rfc5040-8.1.1-7", "rfc5041-8.3.1-7"},
@@ -253,7 +254,7 @@ var protectionInFlight = []conformance.Case{
 	},
 }
 
-// revokedWithin sends a Write of 64 octets in two segments, with something between
+// revokedWithin sends a Write of 64 bytes in two segments, with something between
 // them that takes the memory back.
 func revokedWithin(t *conformance.T, s *conformance.Stream, b *conformance.Buffer, revoke func()) {
 	data := conformance.Pattern(64)
@@ -266,8 +267,9 @@ func revokedWithin(t *conformance.T, s *conformance.Stream, b *conformance.Buffe
 	allFill(t, b.MR, 32, 32)
 }
 
-// placed waits until the target has placed data at the beginning of a buffer. It
-// may also wait for the rest of the message: after a while the case goes on.
+// placed waits until the target has placed data at the beginning of a buffer.
+// It may also wait for the rest of the message: after a while the case
+// continues.
 func placed(t *conformance.T, b *conformance.Buffer, data []byte) {
 	for deadline := time.Now().Add(t.Quiet()); time.Now().Before(deadline); {
 		got, err := t.Service().MemoryRead(t.Context(), b.MR, 0, len(data))

@@ -9,8 +9,8 @@ import (
 	"urnic/conformance/wire"
 )
 
-// sinkRead has the target read 32 octets into a sink that is open for local use
-// only, from its octet 16 on, and returns the sink and the Read Request.
+// sinkRead has the target read 32 bytes into a sink that is open for local use
+// only, from its byte 16 on, and returns the sink and the Read Request.
 func sinkRead(t *conformance.T, s *conformance.Stream) (*conformance.Buffer, wire.ReadHeader) {
 	s.Hello()
 	b := s.BufferOf(conformance.BufferSpec{Length: 64, Access: []string{service.LocalWrite}})

@@ -47,8 +47,8 @@ func protectionTags() []conformance.Case {
 			b := s.Buffer(64)
 			right := wire.Tagged(wire.Write, b.STag, b.TO+8, bytes.Repeat([]byte{conformance.Fill}, 8))
 			wrong := wire.Tagged(wire.Write, b.STag^0x10, b.TO, conformance.Pattern(8))
-			both := append(s.Frame(right.Octets(), wire.Flaw{}), s.Frame(wrong.Octets(), wire.Flaw{})...)
-			t.Try(s.SendRaw(both, "two RDMA Writes at once", "the second one has another key"), "sending two Writes")
+			both := [][]byte{s.Frame(right.Octets(), wire.Flaw{}), s.Frame(wrong.Octets(), wire.Flaw{})}
+			t.Try(s.SendFrames(both, "two RDMA Writes at once", "the second one has another key"), "sending two Writes")
 			s.AwaitTeardown()
 			if b.MR != 0 {
 				s.AwaitUntouched(b)
@@ -83,7 +83,7 @@ func listenerGone(t *conformance.T) {
 	}
 }
 
-// protectionBounds: the octets before and behind a buffer.
+// protectionBounds: the bytes before and behind a buffer.
 func protectionBounds() []conformance.Case {
 	outside := []string{"rfc5040-8.1.1-4", "rfc5041-8.3.1-4"}
 	var out []conformance.Case

@@ -10,8 +10,8 @@ import (
 	"urnic/conformance/wire"
 )
 
-// rdmapHuge is more octets than TCP keeps for a tester that does not read: a Read
-// Response of it stays under way until the tester does.
+// rdmapHuge is more bytes than TCP keeps for a tester that does not read: a
+// Read Response of it stays under way until the tester does.
 const rdmapHuge = 8 << 20
 
 // rdmapBeyondIRD is the codes with which a Read beyond IRD can be refused: DDP has no

@@ -10,7 +10,7 @@ import (
 	"urnic/conformance/wire"
 )
 
-// rdmapErrors is the cases on errors, beyond the octets of their Terminates (RFC 5040
+// rdmapErrors is the cases on errors, beyond the bytes of their Terminates (RFC 5040
 // §7).
 func rdmapErrors() []conformance.Case {
 	return slices.Concat(rdmapFirstError, rdmapLocalErrors)
@@ -223,7 +223,7 @@ var rdmapLocalErrors = []conformance.Case{
 }
 
 // rdmapTakeResponse takes the rest of a Read Response, whose first segment has come,
-// up to its end or to a Terminate. It returns the octets, and the last segment.
+// up to its end or to a Terminate. It returns the bytes, and the last segment.
 func rdmapTakeResponse(t *conformance.T, s *conformance.Stream, a wire.Arrival) (got int, last wire.Arrival) {
 	const expected = "the rest of the Read Response, or a Terminate"
 	for {

@@ -18,13 +18,13 @@ type rdmapFetch struct {
 	head wire.ReadHeader
 }
 
-// rdmapRemote names octet off of the tester's memory.
+// rdmapRemote names byte off of the tester's memory.
 func rdmapRemote(off uint64) service.Remote {
 	return service.Remote{STag: rdmapTheirSTag, TO: service.Uint64(rdmapTheirTO + off)}
 }
 
-// rdmapFetching has the target read n octets into the beginning of memory of size
-// octets, and returns the Read when its Request is there.
+// rdmapFetching has the target read n bytes into the beginning of memory of
+// size bytes, and returns the Read when its Request is there.
 func rdmapFetching(t *conformance.T, s *conformance.Stream, size, n int) *rdmapFetch {
 	f := rdmapPostFetch(t, s, size, n)
 	f.request(t, s)
@@ -49,7 +49,7 @@ func rdmapPostFetch(t *conformance.T, s *conformance.Stream, size, n int) *rdmap
 	return nil
 }
 
-// post is the request for the Read, from octet from of the tester's memory on.
+// post is the request for the Read, from byte from of the tester's memory on.
 func (f *rdmapFetch) post(from uint64) service.Post {
 	return service.Post{Op: service.OpRead, SGL: []service.Piece{f.sink.Piece(0, uint32(f.n))}, Remote: rdmapRemote(from)}
 }

@@ -22,7 +22,7 @@ func rdmapBadResponses() []conformance.Case {
 	var out []conformance.Case
 	for _, r := range []struct {
 		name, title string
-		spoil       func(t *conformance.T, m *wire.Segment) // a response of 64 octets to a sink of 64
+		spoil       func(t *conformance.T, m *wire.Segment) // a response of 64 bytes to a sink of 64
 	}{
 		{"stag-nobody-gave", "to an STag that nobody gave", func(_ *conformance.T, m *wire.Segment) { m.STag = 0xDEADBE00 }},
 		{"one-octet-beyond", "with one octet more than the region of the sink has", func(_ *conformance.T, m *wire.Segment) { m.Payload = conformance.Pattern(65) }},
@@ -125,7 +125,7 @@ func rdmapOtherResponses() []conformance.Case {
 	var out []conformance.Case
 	for _, r := range []struct {
 		name, title string
-		spoil       func(m wire.Segment) []wire.Segment // a response of 64 octets to a sink of 128
+		spoil       func(m wire.Segment) []wire.Segment // a response of 64 bytes to a sink of 128
 	}{
 		{"short", "lacks the last octet", func(m wire.Segment) []wire.Segment {
 			m.Payload = m.Payload[:63]
@@ -182,8 +182,8 @@ func rdmapOtherResponses() []conformance.Case {
 	return out
 }
 
-// rdmapEnds waits until a request completes, as it has to: either while the stream goes
-// on, or because it has ended for an error, which is told by ended.
+// rdmapEnds waits until a request completes, as it has to: either while the stream
+// continues, or because it has ended for an error, which is told by ended.
 func rdmapEnds(t *conformance.T, s *conformance.Stream, queue string) (c *service.Completion, ended bool) {
 	for deadline := time.Now().Add(t.Timeout()); time.Now().Before(deadline); {
 		a, err := s.Answer(t.Quiet())

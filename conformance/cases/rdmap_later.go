@@ -184,7 +184,7 @@ func rdmapLaterInvalidations() []conformance.Case {
 	return out
 }
 
-// rdmapFetchesBefore has the target carry out before Reads of 64 octets.
+// rdmapFetchesBefore has the target carry out before Reads of 64 bytes.
 func rdmapFetchesBefore(t *conformance.T, s *conformance.Stream) {
 	for range before {
 		f := rdmapFetching(t, s, 64, 64)

@@ -2,7 +2,6 @@ package cases
 
 import (
 	"fmt"
-	"slices"
 
 	"urnic/conformance"
 	"urnic/conformance/service"
@@ -113,7 +112,7 @@ func rdmapTwoTerminates(t *conformance.T, s *conformance.Stream, second wire.Seg
 	first := s.Due(rdmapTelling(wire.TerminateHeader{Code: wire.RDMAPGlobal}))
 	s.SetMSN(first.QN, first.MSN+1)
 	second = s.Due(second)
-	sendRaw(s, slices.Concat(s.Frame(first.Octets(), wire.Flaw{}), s.Frame(second.Octets(), wire.Flaw{})), fmt.Sprintf("%s, and %s", first, second), second.Wrong)
+	sendFrames(s, [][]byte{s.Frame(first.Octets(), wire.Flaw{}), s.Frame(second.Octets(), wire.Flaw{})}, fmt.Sprintf("%s, and %s", first, second), second.Wrong)
 	rdmapTold(t, wire.RDMAPGlobal)
 	closes(t, s)
 	s.AwaitEnd()

@@ -222,7 +222,7 @@ var rdmapIssued = []conformance.Case{
 	},
 }
 
-// rdmapAnswer answers a Read Request of the target with octets of zero.
+// rdmapAnswer answers a Read Request of the target with bytes of zero.
 func rdmapAnswer(t *conformance.T, s *conformance.Stream, request wire.Segment) {
 	h, err := wire.ParseReadHeader(request.Payload)
 	t.Check(err == nil, "an RDMA Read Request Header", "less than 28 octets")

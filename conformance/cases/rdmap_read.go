@@ -15,7 +15,7 @@ func rdmapReads() []conformance.Case {
 	return slices.Concat(rdmapReadSizes(), rdmapReadEdges(), rdmapReadSinks(), rdmapReadEmpty(), rdmapReadRules)
 }
 
-// rdmapReadBack writes n octets of a buffer from octet off on, reads them, and
+// rdmapReadBack writes n bytes of a buffer from byte off on, reads them, and
 // compares.
 func rdmapReadBack(t *conformance.T, s *conformance.Stream, b *conformance.Buffer, off, n int) {
 	data := conformance.Pattern(n)
@@ -51,7 +51,7 @@ func rdmapReadSizes() []conformance.Case {
 	return out
 }
 
-// rdmapReadPattern reads the first n octets of a region of rdmapRegion.
+// rdmapReadPattern reads the first n bytes of a region of rdmapRegion.
 func rdmapReadPattern(t *conformance.T, s *conformance.Stream, r *service.Region, n int) {
 	got := s.Read(uint32(r.STag), uint64(r.TO), n)
 	want := service.Pattern(rdmapSeed, n)
@@ -128,7 +128,7 @@ func rdmapReadSinks() []conformance.Case {
 	})
 }
 
-// rdmapReadEmpty is Reads of no octets, of which STag and TO of the source are not
+// rdmapReadEmpty is Reads of no bytes, of which STag and TO of the source are not
 // validated.
 func rdmapReadEmpty() []conformance.Case {
 	region := func(access ...string) func(*conformance.T) (uint32, uint64) {

@@ -17,7 +17,7 @@ type rdmapBadRead struct {
 	source       func(t *conformance.T, s *conformance.Stream) (stag uint32, to uint64, n uint32)
 }
 
-// rdmapBeside is a Read of n octets, off octets behind the beginning of a buffer of 64.
+// rdmapBeside is a Read of n bytes, off bytes behind the beginning of a buffer of 64.
 func rdmapBeside(off int64, n uint32) func(*conformance.T, *conformance.Stream) (uint32, uint64, uint32) {
 	return func(_ *conformance.T, s *conformance.Stream) (uint32, uint64, uint32) {
 		b := s.BufferOf(conformance.BufferSpec{Length: 64, AtEnd: off >= 64})

@@ -207,7 +207,7 @@ var rdmapSendsRefused = []conformance.Case{
 	},
 }
 
-// rdmapTooLong is the case of a Send of n octets in segments, into a receive of 64.
+// rdmapTooLong is the case of a Send of n bytes in segments, into a receive of 64.
 func rdmapTooLong(name, title string, op wire.Opcode, n, segment int) conformance.Case {
 	return conformance.Case{
 		Clause: "rfc5040-7.2-1", Name: "send-" + name, Needs: conformance.NeedService,

@@ -13,7 +13,7 @@ import (
 const (
 	rdmapTheirSTag = 0x0BADCAFE // of the tester's memory, which is none
 	rdmapTheirTO   = 0x0123456789ABCDE0
-	rdmapBulk      = 1500 // octets: several segments, if the target can be told its MULPDU
+	rdmapBulk      = 1500 // bytes: several segments, if the target can be told its MULPDU
 )
 
 // A rdmapOutbound is a message that the target sends.
@@ -86,7 +86,7 @@ func rdmapPosted(op string) func(*conformance.T, *conformance.Stream) {
 // can be told so.
 func rdmapCut(t *conformance.T) conformance.Setup {
 	var setup conformance.Setup
-	if rdmapFeatures(t).MULPDU {
+	if rdmapFeatures(t).MULPDU || t.OverRDP() {
 		setup.Start.MULPDU = 512
 	}
 	return setup

@@ -58,7 +58,7 @@ func rdmapHolds(t *conformance.T, mr int, off uint64, data []byte, expected stri
 	t.Check(slices.Equal(got, data), expected, "%x in place of %x", rdmapClip(got), rdmapClip(data))
 }
 
-// rdmapClip returns the beginning of octets.
+// rdmapClip returns the beginning of bytes.
 func rdmapClip(b []byte) []byte { return b[:min(len(b), 24)] }
 
 // rdmapEvent waits until the target tells its program of an event of a type.

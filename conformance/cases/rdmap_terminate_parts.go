@@ -7,7 +7,7 @@ import (
 	"urnic/conformance/wire"
 )
 
-// rdmapTermParts is what stands in a Terminate behind its first four octets, taken
+// rdmapTermParts is what stands in a Terminate behind its first four bytes, taken
 // apart as RFC 5040 §4.8 has it.
 type rdmapTermParts struct {
 	m, d, r bool

@@ -106,8 +106,8 @@ func (w *rdmapWrongdoing) provoke(t *conformance.T) (wrong wire.Segment, a wire.
 	return wrong, a, h
 }
 
-// rdmapTerminatesSent is the cases on the Terminates that the target sends, octet by
-// octet (RFC 5040 §4.8, §5.4, §7.1).
+// rdmapTerminatesSent is the cases on the Terminates that the target sends, byte by
+// byte (RFC 5040 §4.8, §5.4, §7.1).
 func rdmapTerminatesSent() []conformance.Case {
 	var out []conformance.Case
 	for i := range rdmapWrongdoings {

@@ -35,7 +35,7 @@ const (
 	fpduGarbage  = 128 << 10
 )
 
-// shapes returns garbage of at least n octets.
+// shapes returns garbage of at least n bytes.
 func shapes(n int) []shape {
 	text := func(s string) func() []byte {
 		return func() []byte { return []byte(strings.Repeat(s, n/len(s)+1)) }
@@ -51,7 +51,7 @@ func shapes(n int) []shape {
 	}
 }
 
-// noise returns n octets that look random, and are the same in each run.
+// noise returns n bytes that look random, and are the same in each run.
 func noise(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	b := make([]byte, n)

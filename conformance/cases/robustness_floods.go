@@ -140,17 +140,17 @@ var floods = []conformance.Case{
 	},
 }
 
-// bulk sends n messages, many in one TCP segment.
+// bulk sends n messages, over TCP many in one of its segments.
 func bulk(t *conformance.T, s *conformance.Stream, n int, message func(i int) wire.Segment) {
-	var octets []byte
+	var frames [][]byte
 	for i := range n {
 		seg := s.Due(message(i))
 		if !seg.Tagged {
 			s.SetMSN(seg.QN, seg.MSN+1)
 		}
-		octets = append(octets, s.Frame(seg.Octets(), wire.Flaw{})...)
+		frames = append(frames, s.Frame(seg.Octets(), wire.Flaw{}))
 	}
-	t.Try(s.SendRaw(octets, fmt.Sprintf("%d messages: %s and so on", n, message(0)), ""), "sending")
+	t.Try(s.SendFrames(frames, fmt.Sprintf("%d messages: %s and so on", n, message(0)), ""), "sending")
 }
 
 // slowPeers are the cases on peers that don't read what the target sends.

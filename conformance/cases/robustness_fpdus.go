@@ -116,8 +116,8 @@ var halfFPDUs = []conformance.Case{
 	},
 }
 
-// eachHalf sends the FPDU of a Write up to each octet but the last one, each on a
-// stream of its own that is ended then.
+// eachHalf sends the FPDU of a Write up to each byte but the last one, each on
+// a stream of its own that is ended then.
 func eachHalf(t *conformance.T, end func(s *conformance.Stream)) {
 	severalAtOnce(t)
 	first := t.Open(conformance.Setup{})
@@ -138,7 +138,7 @@ func eachHalf(t *conformance.T, end func(s *conformance.Stream)) {
 	t.AwaitServed(first.Conn)
 }
 
-// randomSegments returns the cases on valid FPDUs that carry random octets: none
+// randomSegments returns the cases on valid FPDUs that carry random bytes: none
 // of them may touch memory that is not named (RFC 5042 §6.2.1).
 func randomSegments() []conformance.Case {
 	var cases []conformance.Case
@@ -197,7 +197,7 @@ func randomSegments() []conformance.Case {
 	return cases
 }
 
-// some returns n random octets.
+// some returns n random bytes.
 func some(r *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -126,7 +126,7 @@ var brokenStartups = []conformance.Case{
 	},
 }
 
-// eachCut sends the tester's frame of start-up up to each octet, each on a
+// eachCut sends the tester's frame of start-up up to each byte, each on a
 // connection of its own that is ended then.
 func eachCut(t *conformance.T, end func(c *wire.Conn)) {
 	var first *wire.Conn

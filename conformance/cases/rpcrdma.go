@@ -27,11 +27,11 @@ func ofServer(cases []conformance.Case, needs conformance.Needs) []conformance.C
 	return cases
 }
 
-// largeReply is how many octets the tester takes at once where it offers more than the
+// largeReply is how many bytes the tester takes at once where it offers more than the
 // default.
 const largeReply = 8192
 
-// modest is the private data of a tester that takes and sends 1024 octets, and whose
+// modest is the private data of a tester that takes and sends 1024 bytes, and whose
 // STags are not to be invalidated.
 func modest() []byte { return rpc.Offer(rpc.DefaultThreshold, 0).Octets() }
 
@@ -46,7 +46,7 @@ func fileName(of string) string {
 	return "urnic-conform-" + strings.NewReplacer("/", "-", ".", "-").Replace(of)
 }
 
-// withFile runs a case with a file of n octets.
+// withFile runs a case with a file of n bytes.
 func withFile(name string, n int, private func() []byte, run func(t *conformance.T, r *rpc.Requester, f *rpc.File)) func(t *conformance.T) {
 	return func(t *conformance.T) {
 		r := rpc.Connect(t, private())
@@ -56,7 +56,7 @@ func withFile(name string, n int, private func() []byte, run func(t *conformance
 	}
 }
 
-// readWith reads the first n octets of a file, with chunks for the result.
+// readWith reads the first n bytes of a file, with chunks for the result.
 func readWith(t *conformance.T, r *rpc.Requester, f *rpc.File, n int, with rpc.Chunks) (rpc.Answer, rpc.ReadResult) {
 	return readAt(t, r, f, 0, n, with)
 }
@@ -72,8 +72,8 @@ func readResult(t *conformance.T, r *rpc.Requester, a rpc.Answer) rpc.ReadResult
 	return res
 }
 
-// checkChunk fails the case unless a chunk of the reply is that of the call, with
-// lengths that fill it in order with n octets.
+// checkChunk fails the case unless a chunk of the reply is that of the call,
+// with lengths that fill it in order with n bytes.
 func checkChunk(t *conformance.T, what string, given, got rpc.Chunk, n int) {
 	want := make(rpc.Chunk, len(given))
 	for i, s := range given {
@@ -90,7 +90,7 @@ func sameSegment(a, b rpc.Segment) bool {
 	return a.Handle == b.Handle && a.Length == b.Length && a.Offset == b.Offset
 }
 
-// checkContents fails the case unless octets are those of the file.
+// checkContents fails the case unless bytes are those of the file.
 func checkContents(t *conformance.T, f *rpc.File, got []byte) {
 	t.Check(bytes.Equal(got, f.Contents[:len(got)]), "the file's contents", "%d octets that differ", len(got))
 }

@@ -226,7 +226,7 @@ func rpcClient() []conformance.Case {
 	return ofClient(append(cases, reverse()...))
 }
 
-// checkCallSizes makes sure that calls are Sends of 1024 octets at most.
+// checkCallSizes makes sure that calls are Sends of 1024 bytes at most.
 func checkCallSizes(t *conformance.T, private []byte) {
 	s := rpc.Serve(t, private)
 	someCalls(t, s, func(in *rpc.Incoming) {

@@ -40,7 +40,7 @@ func rpcDiscarded() []conformance.Case {
 				r.Do(r.Null(), rpc.Chunks{})
 				h := e.h
 				h.XID, h.Version, h.Credits = r.Null().XID, rpc.Version, 32
-				r.Post(h, make([]byte, 12), "a message that a requester does not send") // 28 octets at least
+				r.Post(h, make([]byte, 12), "a message that a requester does not send") // 28 bytes at least
 				r.AwaitDiscarded()
 			},
 		})

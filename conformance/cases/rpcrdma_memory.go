@@ -82,7 +82,7 @@ func rpcMemory() []conformance.Case {
 	}, 0)...)
 }
 
-// sinkOf has the target read a chunk, and returns where it has put the octets.
+// sinkOf has the target read a chunk, and returns where it has put the bytes.
 func sinkOf(t *conformance.T, r *rpc.Requester, f *rpc.File) wire.ReadHeader {
 	writeFrom(r, f, 2000, r.Lend(conformance.Pattern(2000)).Whole(), false)
 	if len(r.Sinks) == 0 {

@@ -10,7 +10,7 @@ import (
 
 	"urnic/conformance"
 	"urnic/conformance/profile"
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/vfs/memfs"

@@ -118,7 +118,7 @@ func checkPlain(t *conformance.T, a rpc.Answer) {
 	t.Check(!a.Invalidating(), "a Send without Invalidate", "%s of STag 0x%08x", a.Opcode, a.Invalidate)
 }
 
-// offers holds private data that say nothing, so that both thresholds are 1024 octets
+// offers holds private data that say nothing, so that both thresholds are 1024 bytes
 // and nothing is invalidated.
 func offers() []conformance.Case {
 	large := rpc.Offer(largeReply, rpc.FlagR)
@@ -171,7 +171,7 @@ func offers() []conformance.Case {
 	return ofServer(cases, conformance.NeedExport)
 }
 
-// checkDefaults has a reply that is too large for 1024 octets sent, and makes sure that
+// checkDefaults has a reply that is too large for 1024 bytes sent, and makes sure that
 // nobody takes more for granted.
 func checkDefaults(t *conformance.T, r *rpc.Requester, f *rpc.File) {
 	a, _ := readWith(t, r, f, 2000, rpc.Chunks{Reply: r.Room(4000).Whole()})

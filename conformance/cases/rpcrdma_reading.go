@@ -12,7 +12,7 @@ type writeForm struct {
 	name, title string
 	clause      string
 	harm        string
-	n           int                              // octets of data
+	n           int                              // bytes of data
 	chunk       func(data *rpc.Region) rpc.Chunk // of the region, which has room for padding behind the data
 	long        bool
 }
@@ -42,7 +42,7 @@ func writes() []writeForm {
 				for i := range c {
 					c[15-i] = g.Segment(i*100, 100)
 				}
-				// The octets are those of the file in the order of the list.
+				// The bytes are those of the file in the order of the list.
 				data := bytes.Clone(g.Data[:1600])
 				for i := range c {
 					copy(g.Data[(15-i)*100:], data[i*100:(i+1)*100])
@@ -101,7 +101,7 @@ func rpcReadChunks() []conformance.Case {
 	return ofServer(cases, conformance.NeedExport)
 }
 
-// writeFrom has the target write n octets, which are in a Read chunk, at the beginning
+// writeFrom has the target write n bytes, which are in a Read chunk, at the beginning
 // of the file.
 func writeFrom(r *rpc.Requester, f *rpc.File, n int, chunk rpc.Chunk, long bool) rpc.Answer {
 	c := r.Call(rpc.Write, rpc.WriteHead(f.Handle, 0, uint32(n)))

@@ -10,7 +10,7 @@ import (
 	"urnic/conformance"
 	"urnic/conformance/mutants/rpcpeer"
 	"urnic/conformance/profile"
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/rpcrdma"

@@ -6,7 +6,7 @@ import (
 
 	"urnic/conformance"
 	"urnic/conformance/profile"
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 // tryServer runs the cases for servers, or some of them, and returns the report.

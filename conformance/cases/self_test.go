@@ -11,8 +11,8 @@ import (
 
 	"urnic/conformance"
 	"urnic/conformance/profile"
-	"urnic/conformance/service"
-	"urnic/internal/leakcheck"
+	testserver "urnic/conformance/service/server"
+	"urnic/internal/test/leakcheck"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 // skipped. They are run as often as -times says, with the same verdicts.
 func TestOurStackPasses(t *testing.T) {
 	leakcheck.Check(t)
-	address := serve(t)
+	address := serve(t, testserver.Options{})
 	for range *times {
 		r := conformance.Runner{
 			Groups: All(), Profile: profile.NewUrnic(address, "", patience),
@@ -61,7 +61,7 @@ const (
 )
 
 // serve runs the test service on our stack, and returns its address.
-func serve(t *testing.T) string {
+func serve(t *testing.T, o testserver.Options) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,7 +69,7 @@ func serve(t *testing.T) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- service.Serve(ctx, l, service.Options{}) }()
+	go func() { done <- testserver.Serve(ctx, l, o) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {

@@ -91,7 +91,7 @@ func startupCuts() []conformance.Case {
 	)
 }
 
-// sendCut sends the first n octets of an ordinary frame with private data.
+// sendCut sends the first n bytes of an ordinary frame with private data.
 func sendCut(o *opening, n int) {
 	if n == 0 {
 		return
@@ -150,7 +150,7 @@ func dribble(t *conformance.T) {
 	t.Fail("that the target closes the connection", "nothing, when it had got an octet every %v, and was to wait %v", pause, limit)
 }
 
-// inPieces sends an ordinary frame some octets at a time.
+// inPieces sends an ordinary frame some bytes at a time.
 func inPieces(t *conformance.T, size int) {
 	o := begin(t, withPrivate)
 	f := o.frame()

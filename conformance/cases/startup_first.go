@@ -134,7 +134,7 @@ var startupFirst = []conformance.Case{
 	},
 }
 
-// awaitNothing makes sure that no octet comes, and that the target does not close.
+// awaitNothing makes sure that no byte comes, and that the target does not close.
 func awaitNothing(t *conformance.T, c *wire.Conn, when string) {
 	_, err := c.ReadFrame(t.Quiet())
 	expected := "nothing " + when
@@ -158,7 +158,7 @@ func sendWaits(t *conformance.T, setup conformance.Setup) {
 	s.AwaitMessage(wire.Send)
 }
 
-// earlyFPDU sends a Read of no octets together with the Request, which a peer must
+// earlyFPDU sends a Read of no bytes together with the Request, which a peer must
 // not. Nothing says what becomes of it; but it is behind the Request, and the first
 // FPDU if it is one.
 func earlyFPDU(t *conformance.T) {

@@ -103,7 +103,7 @@ func startupKeys() []conformance.Case {
 			Run:   secondTry,
 		},
 	}
-	// The first and the last octet, and of each word: a space, the octets in which the
+	// The first and the last byte, and of each word: a space, the bytes in which the
 	// Keys differ, and those in which they do not.
 	for _, i := range []int{0, 3, 4, 7, 9, 10, 15} {
 		request, reply := []byte(wire.RequestKey), []byte(wire.ReplyKey)

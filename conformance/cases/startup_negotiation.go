@@ -29,7 +29,7 @@ func startupNegotiation() []conformance.Case {
 			Title: "With M=0 in the tester's frame, the target's FPDUs have no Markers",
 			Run: func(t *conformance.T) {
 				s := t.Open(conformance.Setup{})
-				for range 30 { // some 600 octets: a Marker would be due twice
+				for range 30 { // some 600 bytes: a Marker would be due twice
 					s.AwaitAlive()
 				}
 			},
@@ -178,7 +178,7 @@ func exchange(t *conformance.T, s *conformance.Stream) {
 	checkFaults(t, s, wire.FaultCRC, wire.FaultMarker, wire.FaultMarkerReserved, wire.FaultPad, wire.FaultLength)
 }
 
-// differ says where octets are not what they should be.
+// differ says where bytes are not what they should be.
 func differ(got, want []byte) string {
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {

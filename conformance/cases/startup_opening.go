@@ -54,7 +54,7 @@ func (o *opening) send(f wire.Frame, wrong string) {
 	}
 }
 
-// octets sends anything else.
+// bytes sends anything else.
 func (o *opening) octets(b []byte, what, wrong string) {
 	if err := o.SendRaw(b, what, wrong); err != nil {
 		return // taped
@@ -185,7 +185,7 @@ func localError(t *conformance.T) service.Error {
 	return *e
 }
 
-// octets names a number of them.
+// bytes names a number of them.
 func octets(n int) string {
 	if n == 1 {
 		return "1 octet"

@@ -74,7 +74,7 @@ func startupPrivateData() []conformance.Case {
 	return append(cases, wrongLengths()...)
 }
 
-// most skips a case if the target does not take n octets of private data.
+// most skips a case if the target does not take n bytes of private data.
 func most(t *conformance.T, n, revision int) {
 	limit := t.Service().Hello().Limits.PrivateData
 	if revision == 1 {
@@ -85,9 +85,9 @@ func most(t *conformance.T, n, revision int) {
 	}
 }
 
-// acceptsPrivate sends a frame with n octets of private data, and expects full
-// operation. Who refuses more than his program has room for is right by rule 9 of
-// RFC 5044 §7.1.2; with the test service it is known how much that is.
+// acceptsPrivate sends a frame with n bytes of private data, and expects full
+// operation. Who refuses more than his program has room for is right by rule 9
+// of RFC 5044 §7.1.2; with the test service it is known how much that is.
 func acceptsPrivate(t *conformance.T, setup conformance.Setup, n int) {
 	if t.HasService() {
 		most(t, n, int(setup.Revision))
@@ -108,7 +108,7 @@ func acceptsPrivate(t *conformance.T, setup conformance.Setup, n int) {
 	awaitOperation(t, o.enter(f))
 }
 
-// sendsPrivate gives the target's program n octets of private data to send.
+// sendsPrivate gives the target's program n bytes of private data to send.
 func sendsPrivate(t *conformance.T, setup conformance.Setup, n int) {
 	most(t, n, int(setup.Revision))
 	private := conformance.Pattern(n)
@@ -200,7 +200,7 @@ func moreOctets(t *conformance.T) {
 	awaitNoAnswer(t, t.NewDoomed(o.Conn, o.request, f))
 }
 
-// awaitNoAnswer sends a Read of no octets, and makes sure that it is not answered,
+// awaitNoAnswer sends a Read of no bytes, and makes sure that it is not answered,
 // but that the target ends the stream. Messages of the target's own are let pass.
 func awaitNoAnswer(t *conformance.T, s *conformance.Stream) {
 	s.Post(conformance.ReadRequest(conformance.SinkSTag, conformance.SinkTO, 0, 0, 0))

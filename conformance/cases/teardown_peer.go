@@ -129,13 +129,14 @@ func lostStreams() []conformance.Case {
 	for _, w := range []struct {
 		name, when string
 		open       func(t *conformance.T) *conformance.Stream
+		mpa        string
 	}{
 		{"at-rest", "at rest", func(t *conformance.T) *conformance.Stream {
 			s := t.Open(conformance.Setup{})
 			s.AwaitAlive()
 			return s
-		}},
-		{"at-work", "with a Read outstanding", atWork},
+		}, ""},
+		{"at-work", "with a Read outstanding", atWork, ""},
 		{"within-a-message", "in the midst of a message", func(t *conformance.T) *conformance.Stream {
 			s := t.Open(conformance.Setup{})
 			m := wire.Untagged(wire.Send, conformance.Pattern(8))
@@ -143,18 +144,18 @@ func lostStreams() []conformance.Case {
 			s.Post(m)
 			s.AwaitAlive()
 			return s
-		}},
+		}, ""},
 		{"within-an-fpdu", "in the midst of an FPDU", func(t *conformance.T) *conformance.Stream {
 			s := t.Open(conformance.Setup{})
 			s.AwaitAlive()
 			s.PostExact(s.Due(wire.Untagged(wire.Send, conformance.Pattern(8))), wire.Flaw{CutTo: 15, Wrong: "the rest does not come"})
 			return s
-		}},
+		}, aStream},
 	} {
 		cases = append(cases, conformance.Case{
 			Clause: "rfc5041-6.2.2-1", Name: "rst-" + w.name,
 			Title: fmt.Sprintf("The target's program is told of an error when the connection is reset %s", w.when),
-			Needs: conformance.NeedService,
+			Needs: conformance.NeedService, MPA: w.mpa,
 			Run: func(t *conformance.T) {
 				s := w.open(t)
 				t.Try(s.Reset(), "resetting")

@@ -179,7 +179,7 @@ var terminatesOfThePeer = []conformance.Case{
 	{
 		Clause: "rfc5040-5.4-6", Name: "in-place-of-the-rtr",
 		Title: "A Terminate 0x2007 in place of the RTR reaches the Responder's program as a Terminate",
-		Roles: conformance.Responder, Needs: conformance.NeedService, Harm: beforeRTR,
+		Roles: conformance.Responder, Needs: conformance.NeedService, Harm: beforeRTR, MPA: "ready-to-receive indication",
 		Run: func(t *conformance.T) {
 			knows(t, writeRTR)
 			request := block(wire.RequestKey, peers(sendRTR))

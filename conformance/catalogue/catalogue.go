@@ -94,7 +94,7 @@ func (c Clause) Section() string {
 	return parts[1]
 }
 
-// Cite names the clause's place for people: "RFC 5041 §7.1".
+// Cite returns a human-readable reference to the clause: "RFC 5041 §7.1".
 func (c Clause) Cite() string { return c.RFC() + " §" + c.Section() }
 
 // All returns the clauses, RFC by RFC and in the order of their sections.

@@ -21,14 +21,13 @@ var atomicity = []Mutant{
 	"unsafe"
 
 	"urnic/ddp"
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 	"urnic/mpa"
 `, `	"fmt"
 	"time"
 	"unsafe"
 
 	"urnic/ddp"
-	"urnic/internal/memfault"
 	"urnic/mpa"
 `},
 		},
@@ -52,14 +51,14 @@ var atomicity = []Mutant{
 	"unsafe"
 
 	"urnic/ddp"
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 	"urnic/mpa"
 `, `	"fmt"
 	"time"
 	"unsafe"
 
 	"urnic/ddp"
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 	"urnic/mpa"
 `},
 		},
@@ -85,7 +84,7 @@ var atomicity = []Mutant{
 	"unsafe"
 
 	"urnic/ddp"
-	"urnic/internal/memfault"
+	"urnic/internal/host/memfault"
 	"urnic/mpa"
 	"urnic/stag"
 )
@@ -95,7 +94,6 @@ var atomicity = []Mutant{
 	"unsafe"
 
 	"urnic/ddp"
-	"urnic/internal/memfault"
 	"urnic/mpa"
 	"urnic/stag"
 )

@@ -31,12 +31,11 @@ var completion = []Mutant{
 		Clauses: []string{"rfc5040-5.5-9", "rfc5040-5.5-11"},
 		Case:    "rfc5040-5.5-9/not-before-the-response",
 		Edits: []Edit{
-			{"rnic/sendqueue.go", `w.state == posted && !w.op.isRead() && w.mark <= accepted`, `w.state == posted && w.mark <= accepted`},
-			{"rnic/link_send.go", `	case w.op.isRead():
+			{"rnic/internal/life/sendqueue.go", `r.posts == len(r.Messages) && !r.isRead() {`, `r.posts == len(r.Messages) {`},
+			{"rnic/link_transmit.go", `	if w.op.isRead() {
 		return
 	}
-	if len(l.submitted)`, `	}
-	if len(l.submitted)`},
+`, ``},
 		},
 	},
 	{
@@ -71,24 +70,27 @@ var completion = []Mutant{
 		Fault:   "A Send that is out completes before the Read that was posted before it.",
 		Clauses: []string{"rfc5040-5.5-6"},
 		Case:    "rfc5040-5.5-6/send-behind-a-read",
-		Edits: one("rnic/sendqueue.go", `	w := *s.queue.at(0)
-	return w.state == done ||`, `	w := *s.queue.at(0)
-	for i := 1; i < s.begun && w.op.isRead() && w.state != done; i++ {
-		if behind := *s.queue.at(i); behind.state == posted && !behind.op.isRead() && behind.mark <= accepted {
-			*s.queue.at(0), *s.queue.at(i) = behind, w
-			w = behind
+		Edits: one("rnic/internal/life/sendqueue.go", `	for m.begun > 0 && m.isDone(*m.queue.At(0)) {
+`, `	next := func() *Request {
+		first := m.queue.At(0)
+		for i := 1; i < m.begun && (*first).isRead() && (*first).progress != done; i++ {
+			if behind := m.queue.At(i); (*behind).progress == posted && m.isDone(*behind) {
+				*first, *behind = *behind, *first
+			}
 		}
+		return *first
 	}
-	return w.state == done ||`),
+	for m.begun > 0 && m.isDone(next()) {
+`),
 	},
 	{
 		Name:    "fence-ignored",
 		Fault:   "A request that is to wait for the Reads before it is sent at once.",
 		Clauses: []string{"rfc5040-5.5-9"},
 		Case:    "rfc5040-5.5-9/read-fence",
-		Edits: one("rnic/link_send.go",
-			`w.flags&FlagReadFence != 0 && s.reads > 0`,
-			`w.flags&FlagReadFence != 0 && s.reads > s.queue.n`),
+		Edits: one("rnic/internal/life/turn.go",
+			`r.Flags&ReadFence != 0 && m.reads > 0 && fresh:`,
+			`r.Flags&ReadFence != 0 && m.reads > m.queue.Len() && fresh:`),
 	},
 	{
 		Name:    "write-delivered",
@@ -99,8 +101,10 @@ var completion = []Mutant{
 		}
 `, `		if rtr, err := r.expected(OpWrite, m.length); err != nil {
 			return err
-		} else if !rtr && m.length > 0 && r.ulp.ReceiveBuffer(0, false) != nil {
-			return r.ulp.Deliver(Delivery{Op: OpSend, Length: uint32(m.length)})
+		} else if !rtr && m.length > 0 {
+			if b, _ := r.ulp.ReceiveBuffer(0, false); b != nil {
+				return r.ulp.Deliver(Delivery{Op: OpSend, Length: uint32(m.length)})
+			}
 		}
 `),
 	},
@@ -117,22 +121,30 @@ var completion = []Mutant{
 		Fault:   "An atomic completes when its Request is sent, with an original value of zero.",
 		Clauses: []string{"rfc7306-5.4-5", "rfc7306-5.4-1"},
 		Edits: []Edit{
-			{"rnic/sendqueue.go", `w.state == posted && !w.op.isRead() && w.mark <= accepted`, `w.state == posted && (!w.op.isRead() || w.op.isAtomic()) && w.mark <= accepted`},
-			{"rnic/link_send.go", `	case w.op.isRead():
+			{"rnic/internal/life/sendqueue.go", `package life
+`, `package life
+
+import "urnic/rdmap"
+`},
+			{
+				"rnic/internal/life/sendqueue.go", `r.posts == len(r.Messages) && !r.isRead() {`,
+				`r.posts == len(r.Messages) && (!r.isRead() || r.Messages[0].Op == rdmap.OpAtomicRequest) {`,
+			},
+			{"rnic/link_transmit.go", `	if w.op.isRead() {
 		return
 	}
-	if len(l.submitted)`, `	case w.op.isRead() && !w.op.isAtomic():
+`, `	if w.op.isRead() && !w.op.isAtomic() {
 		return
 	}
-	if len(l.submitted)`},
+`},
 		},
 	},
 	{
 		Name:    "flushed-with-success",
 		Fault:   "What is outstanding when a stream ends completes with success.",
 		Clauses: []string{"rfc5040-6.2.1-2", "rfc5041-6.2.2-6"},
-		Edits: one("rnic/sendqueue.go",
-			`w.status, w.cause = StatusFlushed, nil`,
-			`w.status, w.cause = StatusSuccess, nil`),
+		Edits: one("rnic/internal/life/sendqueue.go",
+			`r.Status, r.Cause = Flushed, nil`,
+			`r.Status, r.Cause = Success, nil`),
 	},
 }

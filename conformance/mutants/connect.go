@@ -238,7 +238,7 @@ var connect = []Mutant{
 		Name:    "start-up-terminate-not-sent",
 		Fault:   "An Initiator that can't go on after the Reply closes without a Terminate.",
 		Clauses: []string{"rfc6581-9.1-5", "rfc6581-9.2-8"},
-		Edits: one("rnic/connect.go",
+		Edits: one("rnic/startup.go",
 			`if conn.Params().Role == mpa.Initiator {`,
 			`if conn.Params().Role == mpa.Responder {`),
 	},
@@ -339,7 +339,7 @@ var connect = []Mutant{
 		Name:    "rtr-not-sent",
 		Fault:   "An Initiator sends no RTR indication before its first message.",
 		Clauses: []string{"rfc6581-9.2-7", "rfc6581-5-1"},
-		Edits: one("rnic/link.go", `		cfg.SendRTR = params.RTR
+		Edits: one("rnic/link_start.go", `		cfg.SendRTR = params.RTR
 `, ``),
 	},
 	{

@@ -187,13 +187,15 @@ var ddpSink = []Mutant{
 		Fault:   "A segment that is too short for its header is silently dropped.",
 		Clauses: []string{"rfc5041-4.4-1"},
 		Edits: one("ddp/sink.go", `	if s.seg, s.err = ParseSegment(b); s.err != nil {
-		return
+		return s.err
 	}
+	err := s.take(&s.seg, order)
 `, `	var err error
 	if s.seg, err = ParseSegment(b); err != nil {
 		s.next++
-		return
+		return nil
 	}
+	err = s.take(&s.seg, order)
 `),
 	},
 	{
@@ -217,10 +219,10 @@ var ddpSink = []Mutant{
 		Name:    "no-buffer-dropped",
 		Fault:   "A message for which there is no buffer is silently dropped.",
 		Clauses: []string{"rfc5041-7.1-2", "rfc5041-7.1-11"},
-		Edits: one("ddp/sink.go", `	if err := s.place(seg, order == s.next); err != nil {
+		Edits: one("ddp/sink.go", `	if err := s.place(seg, order-s.next); err != nil {
 		return err
 	}
-`, `	if err := s.place(seg, order == s.next); err != nil {
+`, `	if err := s.place(seg, order-s.next); err != nil {
 		if e := (*Error)(nil); errors.As(err, &e) && e.Code == CodeMSNNoBuffer {
 			s.next++
 			return nil
@@ -274,18 +276,25 @@ var ddpSink = []Mutant{
 		Name:    "placed-after-error",
 		Fault:   "Tagged segments that arrive together with one in error, and behind it, are still placed.",
 		Clauses: []string{"rfc5041-7.1-12"},
-		Edits: one("ddp/sink.go", `	if s.err != nil {
-		return
+		Edits: []Edit{
+			{"ddp/sink.go", `	s.err = s.turn.describe(err)
+	return s.err
+`, `	s.err = s.turn.describe(err)
+	return nil // the LLP goes on, and Stream.Receive tells of it
+`},
+			{"ddp/sink.go", `	if s.err != nil {
+		return nil
 	}
 	if s.ended {
 `, `	if s.err != nil {
 		if seg, err := ParseSegment(b); err == nil && seg.Control.Tagged() && len(seg.Payload) > 0 {
 			_ = s.ulp.PlaceTagged(&seg.Tagged, seg.Payload) // the order of placement is free
 		}
-		return
+		return nil
 	}
 	if s.ended {
-`),
+`},
+		},
 	},
 	{
 		Name:    "end-of-range-not-checked",

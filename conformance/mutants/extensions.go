@@ -138,7 +138,7 @@ var extensions = []Mutant{
 		Edits: one("rdmap/stream_recv.go", `	case QueueReadRequest:
 		if free`, `	case QueueReadRequest:
 		if _, waiting := r.depths.firstInbound(); op == OpAtomicRequest && waiting {
-			return nil
+			return nil, nil
 		}
 		if free`),
 	},

@@ -20,7 +20,7 @@ var familyFloors = map[string]int{
 	"framing": 17, "markers": 15, "start-up": 26, "operation": 31,
 	"ddp-source": 18, "ddp-sink": 24, "placement": 15, "wrap": 10,
 	"rdmap-messages": 31, "rdmap-errors": 18, "completion": 10, "connect": 39,
-	"extensions": 20, "atomicity": 6, "security": 13, "windows": 21, "revocation": 4, "losses": 4, "later": 36, "later-effects": 17,
+	"extensions": 20, "atomicity": 6, "security": 13, "windows": 21, "revocation": 4, "losses": 4, "later": 37, "later-effects": 17,
 	"rpc-headers": 21, "rpc-responder": 21, "rpc-requester": 14,
 }
 

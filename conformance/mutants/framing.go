@@ -16,7 +16,7 @@ var framing = []Mutant{
 		Clauses: []string{"rfc5044-4.4-9"},
 		Edits: one("mpa/crc.go", `	"encoding/binary"
 
-	"urnic/internal/crc32c"
+	"urnic/internal/host/crc32c"
 )
 
 // CRCLen is the length of an FPDU's CRC field. The field is there even when

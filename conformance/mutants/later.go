@@ -165,7 +165,7 @@ var later = []Mutant{
 		Fault:   "A message whose MSN is ahead of its turn is delivered at once, from the tenth on.",
 		Clauses: []string{"rfc5041-7.1-5", "rfc5041-5.3-4"},
 		Edits: []Edit{
-			{"ddp/sink.go", `if delivered || inTurn && ahead != 0 {`, `if delivered || inTurn && ahead != 0 && h.MSN < 10 {`},
+			{"ddp/sink.go", `if delivered || uint64(ahead) > early {`, `if delivered || uint64(ahead) > early && h.MSN < 10 {`},
 			{"ddp/sink.go", `if h.MSN != q.first {`, `if h.MSN != q.first && h.MSN < 10 {`},
 		},
 	},
@@ -196,13 +196,13 @@ var later = []Mutant{
 	},
 	{
 		Name:    "bounds-overlooked-later",
-		Fault:   "A Write that leaves the buffer is dropped silently, from the thirtieth segment of a stream on.",
+		Fault:   "A Write that leaves the buffer is dropped silently, once 15 Reads have come.",
 		Clauses: []string{"rfc5041-7.1-8", "rfc5041-7.1-9"},
 		Edits: one("ddp/sink.go",
 			`	return s.ulp.PlaceTagged(&seg.Tagged, seg.Payload)
 `, `	err := s.ulp.PlaceTagged(&seg.Tagged, seg.Payload)
 	var e *Error
-	if s.next > 30 && errors.As(err, &e) && e.Code == CodeBaseBounds {
+	if s.queues[1].first > 15 && errors.As(err, &e) && e.Code == CodeBaseBounds {
 		return nil
 	}
 	return err
@@ -248,11 +248,11 @@ var later = []Mutant{
 		Fault:   "In the Terminate for a segment that many have preceded, MSN is 1 and TO is 0.",
 		Clauses: []string{"rfc5040-7.1-3", "rfc5040-7.1-4", "rfc5040-4.8-7"},
 		Edits: one("ddp/sink.go",
-			`		s.err = s.turn.describe(err)
-`, `		if s.next > 15 {
-			s.turn.tagged.TO, s.turn.untagged.MSN = 0, 1
-		}
-		s.err = s.turn.describe(err)
+			`	s.err = s.turn.describe(err)
+`, `	if s.next > 15 {
+		s.turn.tagged.TO, s.turn.untagged.MSN = 0, 1
+	}
+	s.err = s.turn.describe(err)
 `),
 	},
 	{
@@ -271,8 +271,8 @@ var later = []Mutant{
 		Name:    "ird-grows",
 		Fault:   "Each Read that is answered makes room for one more than before.",
 		Clauses: []string{"rfc5040-6.1-5"},
-		Edits: one("rdmap/reads.go", `	d.irq.pop()
-`, `	d.irq.pop()
+		Edits: one("rdmap/reads.go", `	d.irq.Pop()
+`, `	d.irq.Pop()
 	d.ird++
 `),
 	},
@@ -282,8 +282,8 @@ var later = []Mutant{
 		Clauses: []string{"rfc5040-6.1-4"},
 		Edits: []Edit{
 			countsReads,
-			{"rdmap/reads.go", `	d.orq.pop()
-`, `	d.orq.pop()
+			{"rdmap/reads.go", `	d.orq.Pop()
+`, `	d.orq.Pop()
 	if d.over++; d.over > 5 {
 		d.ord++
 	}
@@ -292,11 +292,43 @@ var later = []Mutant{
 	},
 	{
 		Name:    "reads-mixed-up-later",
-		Fault:   "When the queue of Reads grows after some are over, those in it change places.",
-		Clauses: []string{"rfc5040-5.5-10", "rfc5040-5.5-2"},
-		Edits: one("rdmap/reads.go",
-			`slots[i] = *r.at(i)`,
-			`slots[i] = r.slots[i]`),
+		Fault:   "Once a Read has been answered, the third and the fourth that wait change places.",
+		Clauses: []string{"rfc5040-5.5-10"},
+		Case:    "rfc5040-5.5-10/in-order-later",
+		Edits: []Edit{
+			countsReads,
+			{"rdmap/reads.go", `	d.irq.Pop()
+`, `	d.irq.Pop()
+	d.over++
+`},
+			{"rdmap/reads.go", `	d.irq.Push(in)
+`, `	d.irq.Push(in)
+	if d.over > 0 && d.irq.Len() == 4 && in.read.Size > 0 {
+		c, d := d.irq.At(2), d.irq.At(3)
+		*c, *d = *d, *c
+	}
+`},
+		},
+	},
+	{
+		Name:    "responses-mixed-up-later",
+		Fault:   "Once a Read is over, the eighth and the ninth that are outstanding change places.",
+		Clauses: []string{"rfc5040-5.5-2", "rfc5040-5.5-6"},
+		Case:    "rfc5040-5.5-2/responses-in-order-later",
+		Edits: []Edit{
+			countsReads,
+			{"rdmap/reads.go", `	d.orq.Pop()
+`, `	d.orq.Pop()
+	d.over++
+`},
+			{"rdmap/reads.go", `	d.orq.Push(o)
+`, `	d.orq.Push(o)
+	if d.over > 0 && d.orq.Len() == 9 {
+		h, i := d.orq.At(7), d.orq.At(8)
+		*h, *i = *i, *h
+	}
+`},
+		},
 	},
 	{
 		Name:    "response-anywhere-later",
@@ -304,8 +336,8 @@ var later = []Mutant{
 		Clauses: []string{"rfc5040-7.2-1"},
 		Edits: []Edit{
 			countsReads,
-			{"rdmap/reads.go", `	d.orq.pop()
-`, `	d.orq.pop()
+			{"rdmap/reads.go", `	d.orq.Pop()
+`, `	d.orq.Pop()
 	d.over++
 `},
 			{"rdmap/reads.go", `if o.SinkSTag == h.STag &&`, `if d.over > 15 || o.SinkSTag == h.STag &&`},

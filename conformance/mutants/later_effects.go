@@ -11,16 +11,14 @@ var laterEffects = []Mutant{
 		Edits: []Edit{
 			countsFences,
 			{
-				"rnic/link_send.go", `w.flags&FlagReadFence != 0 && s.reads > 0 && w.state == queued:`,
-				`w.flags&FlagReadFence != 0 && s.reads > 0 && w.state == queued && s.fences < 15:`,
+				"rnic/internal/life/turn.go", `r.Flags&ReadFence != 0 && m.reads > 0 && fresh:`,
+				`r.Flags&ReadFence != 0 && m.reads > 0 && fresh && m.fences < 15:`,
 			},
-			{"rnic/link_send.go", `		w.state, w.link = begun, l
-		o, last := w.next()
-`, `		w.state, w.link = begun, l
-		if w.flags&FlagReadFence != 0 {
-			s.fences++
-		}
-		o, last := w.next()
+			{"rnic/internal/life/turn.go", `	r.progress = begun
+`, `	r.progress = begun
+	if r.Flags&ReadFence != 0 {
+		m.fences++
+	}
 `},
 		},
 	},
@@ -29,9 +27,9 @@ var laterEffects = []Mutant{
 		Fault:   "A read fence holds Sends and Writes back, and Reads do not wait.",
 		Clauses: []string{"rfc5040-5.5-9"},
 		Case:    "rfc5040-5.5-9/read-fence-again-and-again",
-		Edits: one("rnic/link_send.go",
-			`w.flags&FlagReadFence != 0 && s.reads > 0 && w.state == queued:`,
-			`w.flags&FlagReadFence != 0 && s.reads > 0 && w.state == queued && !w.op.isRead():`),
+		Edits: one("rnic/internal/life/turn.go",
+			`r.Flags&ReadFence != 0 && m.reads > 0 && fresh:`,
+			`r.Flags&ReadFence != 0 && m.reads > 0 && fresh && !r.isRead():`),
 	},
 	{
 		Name:    "local-fence-ignored-later",
@@ -40,14 +38,12 @@ var laterEffects = []Mutant{
 		Case:    "rfc5040-5.5-9/local-fence-again-and-again",
 		Edits: []Edit{
 			countsFences,
-			{"rnic/link_send.go", `w.flags&FlagLocalFence != 0 && s.begun > 0:`, `w.flags&FlagLocalFence != 0 && s.begun > 0 && s.fences < 15:`},
-			{"rnic/link_send.go", `		w.state, w.link = begun, l
-		o, last := w.next()
-`, `		w.state, w.link = begun, l
-		if w.flags&FlagLocalFence != 0 {
-			s.fences++
-		}
-		o, last := w.next()
+			{"rnic/internal/life/turn.go", `r.Flags&LocalFence != 0 && m.begun > 0:`, `r.Flags&LocalFence != 0 && m.begun > 0 && m.fences < 15:`},
+			{"rnic/internal/life/turn.go", `	r.progress = begun
+`, `	r.progress = begun
+	if r.Flags&LocalFence != 0 {
+		m.fences++
+	}
 `},
 		},
 	},
@@ -56,9 +52,9 @@ var laterEffects = []Mutant{
 		Fault:   "Read fences are ignored once 30 Reads are over.",
 		Clauses: []string{"rfc5040-5.5-9"},
 		Case:    "rfc5040-5.5-9/read-fence-later",
-		Edits: one("rnic/link_send.go",
-			`w.flags&FlagReadFence != 0 && s.reads > 0 && w.state == queued:`,
-			`w.flags&FlagReadFence != 0 && s.reads > 0 && w.state == queued && l.answered < 30:`),
+		Edits: one("rnic/internal/life/turn.go",
+			`r.Flags&ReadFence != 0 && m.reads > 0 && fresh:`,
+			`r.Flags&ReadFence != 0 && m.reads > 0 && fresh && m.stream.answered < 30:`),
 	},
 	{
 		Name:    "read-fence-counts-to-three",
@@ -66,11 +62,11 @@ var laterEffects = []Mutant{
 		Clauses: []string{"rfc5040-5.5-9"},
 		Case:    "rfc5040-5.5-9/read-fence-later",
 		Edits: []Edit{
-			{"rnic/link_send.go", `			s.reads++
-`, `			s.reads = min(s.reads+1, 3)
+			{"rnic/internal/life/turn.go", `		m.reads++
+`, `		m.reads = min(m.reads+1, 3)
 `},
-			{"rnic/link_recv.go", `	s.reads--
-`, `	s.reads = max(s.reads-1, 0)
+			{"rnic/internal/life/sendqueue.go", `	m.reads--
+`, `	m.reads = max(m.reads-1, 0)
 `},
 		},
 	},
@@ -80,13 +76,13 @@ var laterEffects = []Mutant{
 		Clauses: []string{"rfc7306-5.4-5"},
 		Case:    "rfc7306-5.4-5/read-fence-later",
 		Edits: []Edit{
-			{"rnic/link_send.go", `		if w.op.isRead() {
-			s.reads++
-`, `		if w.op.isRead() && (!w.op.isAtomic() || l.answered < 15) {
-			s.reads++
+			{"rnic/internal/life/turn.go", `	if r.isRead() {
+		m.reads++
+`, `	if r.isRead() && (o.Op != rdmap.OpAtomicRequest || m.stream.answered < 15) {
+		m.reads++
 `},
-			{"rnic/link_recv.go", `	s.reads--
-`, `	s.reads = max(s.reads-1, 0)
+			{"rnic/internal/life/sendqueue.go", `	m.reads--
+`, `	m.reads = max(m.reads-1, 0)
 `},
 		},
 	},
@@ -151,17 +147,21 @@ var laterEffects = []Mutant{
 		},
 	},
 	{
-		Name:    "se-sent-from-new-slots",
-		Fault:   "A Send with SE goes out as a Send, if another request has been in its slot of the queue before.",
+		Name:    "se-forgotten-in-used-slots",
+		Fault:   "A Send with SE goes out as a Send, if four other requests have been in its slot of the queue before.",
 		Clauses: []string{"rfc5040-4.1-6"},
 		Case:    "rfc5040-4.1-6/se-sent-later",
 		Edits: []Edit{
-			{"rnic/send.go", `	w.state, w.mark, w.status, w.cause = queued, 0, StatusSuccess, nil
-`, `	reused := w.state != queued
-	w.state, w.mark, w.status, w.cause = queued, 0, StatusSuccess, nil
+			{"rnic/send.go", `// of OpLocalInvalidate
+}`, `// of OpLocalInvalidate
+	uses   int
+}`},
+			{"rnic/send_fill.go", `	w.id, w.op, w.flags = wr.ID, wr.Op, wr.Flags
+`, `	w.uses++
+	w.id, w.op, w.flags = wr.ID, wr.Op, wr.Flags
 `},
-			{"rnic/send.go", `	solicited := wr.Flags&FlagSolicited != 0
-`, `	solicited := wr.Flags&FlagSolicited != 0 && !reused
+			{"rnic/send_fill.go", `	solicited := wr.Flags&FlagSolicited != 0
+`, `	solicited := wr.Flags&FlagSolicited != 0 && w.uses < 5
 `},
 		},
 	},
@@ -198,11 +198,11 @@ var laterEffects = []Mutant{
 		Fault:   "When the stream ends, a request that a fence holds back completes with success.",
 		Clauses: []string{"rfc5040-6.2.1-2", "rfc5040-5.4-6"},
 		Case:    "rfc5040-6.2.1-2/received-with-reads-outstanding",
-		Edits: one("rnic/sendqueue.go",
-			`w.status == StatusSuccess || blamed {`,
-			`w.flags&FlagReadFence != 0 && w.state == queued {
-			w.status, w.cause = StatusSuccess, nil
-		} else if w.status == StatusSuccess || blamed {`),
+		Edits: one("rnic/internal/life/sendqueue.go",
+			`if r.Status == Success || blamed {`,
+			`if r.Flags&ReadFence != 0 && r.progress == queued {
+			r.Status, r.Cause = Success, nil
+		} else if r.Status == Success || blamed {`),
 	},
 	{
 		Name:    "responses-after-the-peers-terminate",
@@ -212,7 +212,7 @@ var laterEffects = []Mutant{
 		Edits: one("rdmap/stream_send.go", `	case s.closed.Load():
 		return false
 `, `	case s.closed.Load():
-		return s.beginResponse()
+		return s.terminate.Load() == nil && s.beginResponse()
 `),
 	},
 	{
@@ -238,6 +238,6 @@ var laterEffects = []Mutant{
 // countsFences and countsSolicited add a field: a count of requests with a fence, and of
 // completions.
 var (
-	countsFences    = Edit{"rnic/sendqueue.go", "	stopped bool // no request is begun", "	fences int\n\n	stopped bool // no request is begun"}
+	countsFences    = Edit{"rnic/internal/life/machine.go", "// no request is begun, see Stop\n", "// no request is begun, see Stop\n	fences  int\n"}
 	countsSolicited = Edit{"rnic/cq.go", "	mu       sync.Mutex // taken last", "	solicited int\n\n	mu       sync.Mutex // taken last"}
 )

@@ -12,6 +12,9 @@ type Mutant struct {
 	// Case is the ID of the case that has to find the fault. If it is empty, any case of
 	// the clauses will do.
 	Case string
+	// Later says that the fault begins later in a stream. Only cases that try a rule again
+	// there (LaterCases) may find it: one that others find as well shows nothing of them.
+	Later bool
 	// Base is the build that the fault is put into, and nil for the stack as it is.
 	Base *Build
 	// Loss is how the target is lost, if that is the fault.
@@ -70,13 +73,25 @@ func Families() []Family {
 		{"windows", windows},
 		{"revocation", revocation},
 		{"losses", losses},
-		{"later", later},
-		{"later-effects", laterEffects},
+		{"later", beginsLater(later)},
+		{"later-effects", beginsLater(laterEffects)},
 		{"rpc-headers", rpcHeaders},
 		{"rpc-responder", rpcResponder},
 		{"rpc-requester", rpcRequester},
 	}
 }
+
+// beginsLater returns mutants whose faults begin later in a stream.
+func beginsLater(list []Mutant) []Mutant {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Later = true
+	}
+	return list
+}
+
+// LaterCases returns the IDs of the cases that try a rule once more later in a stream.
+func LaterCases() []string { return slices.Clone(laterCases) }
 
 // All returns the mutants of all families.
 func All() []Mutant {

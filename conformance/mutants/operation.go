@@ -165,11 +165,13 @@ var operation = []Mutant{
 		Name:    "one-fpdu-per-read",
 		Fault:   "Of the FPDUs that one read brings, the first one is passed on, and the others wait for the next read.",
 		Clauses: []string{"rfc5044-4.3-11", "rfc5044-6-3", "rfc5044-5.2-1"},
-		Edits: one("mpa/conn_recv.go", `		place(ulpdu, in.order)
-		in.order++
+		Edits: one("mpa/conn_recv.go", `		if err := in.hand(place, ulpdu, b); err != nil {
+			return err
+		}
 	}
-	if in.n`, `		place(ulpdu, in.order)
-		in.order++
+	if in.n`, `		if err := in.hand(place, ulpdu, b); err != nil {
+			return err
+		}
 		break
 	}
 	if in.n`),
@@ -188,8 +190,8 @@ var operation = []Mutant{
 		Fault:   "When the peer has ended its half, this side leaves its own open.",
 		Clauses: []string{"rfc5044-7.2-1", "rfc5041-6.2.1-3"},
 		Case:    "rfc5044-7.2-1/ends-its-half",
-		Edits: one("rnic/link_send.go", `	case !out || outstanding > 0:
-`, `	case !out || outstanding > 0 || peerEnded && !l.closeAsked.Load():
+		Edits: one("rnic/internal/life/closing.go", `	case m.state == RTS:
+`, `	case m.state == RTS && (st.peer != peerEnded || st.draining):
 `),
 	},
 	{

@@ -90,8 +90,8 @@ var placement = []Mutant{
 		Name:    "send-placed-into-the-next-receive",
 		Fault:   "A Send is placed into the receive behind the oldest one, if there is one, and completes the oldest.",
 		Clauses: []string{"rfc5041-5.3-4", "rfc5041-5.2-5", "rfc5040-5.3-2"},
-		Edits: one("rnic/recvqueue.go", `			w = *q.rq.ring.at(int(ahead))
-`, `			w = *q.rq.ring.at(min(int(ahead)+1, q.rq.ring.n-1))
+		Edits: one("rnic/recvqueue.go", `			w = q.rq.ring.at(int(ahead))
+`, `			w = q.rq.ring.at(min(int(ahead)+1, q.rq.ring.Len()-1))
 `),
 	},
 	{
@@ -136,7 +136,7 @@ var placement = []Mutant{
 		Case:    "rfc5041-5.2-5/send-in-segments-of-99",
 		Edits: []Edit{
 			{"rnic/recv.go", `		if err := memfault.Copy(mem, p[:n]); err != nil {
-			w.fault, w.status = err, StatusLocalProtection
+			w.Refuse(life.LocalProtection, err)
 			return &rdmap.Error{Code: rdmap.CodeLocalCatastrophic, Clause: "RFC 5040 §4.8", Err: err}
 		}
 `, `		late := append([]byte(nil), p[:n]...)
@@ -146,9 +146,9 @@ var placement = []Mutant{
 			copy(mem, late)
 		})
 `},
-			{"rnic/recv.go", `	"fmt"
+			{"rnic/recv.go", `	"sync/atomic"
 
-`, `	"fmt"
+`, `	"sync/atomic"
 	"time"
 
 `},
@@ -175,17 +175,17 @@ var placement = []Mutant{
 		Clauses: []string{"rfc5040-8.1.1-4", "rfc5041-8.3.1-4", "rfc5042-6.2.2-1"},
 		Case:    "rfc5040-8.1.1-4/response-after-the-read",
 		Edits: []Edit{
-			{"rdmap/reads.go", `	orq     ring[outbound]
-`, `	orq     ring[outbound]
+			{"rdmap/reads.go", `	orq     ring.Ring[outbound]
+`, `	orq     ring.Ring[outbound]
 	last    *Operation
 `},
 			{"rdmap/reads.go", `		d.atomics--
 	}
-	d.orq.pop()
+	d.orq.Pop()
 `, `		d.atomics--
 	}
-	d.last = d.orq.at(0).op
-	d.orq.pop()
+	d.last = d.orq.At(0).op
+	d.orq.Pop()
 `},
 			{"rdmap/reads.go", `	return false, waiting
 }`, `	return d.last != nil && d.last.SinkSTag == h.STag && d.last.SinkTO == h.TO, waiting
@@ -198,19 +198,19 @@ var placement = []Mutant{
 		Clauses: []string{"rfc5040-8.1.1-4", "rfc5041-8.3.1-4", "rfc5042-6.2.2-1"},
 		Case:    "rfc5040-8.1.1-4/stale-response-during-the-next-read",
 		Edits: []Edit{
-			{"rdmap/reads.go", `	orq     ring[outbound]
-`, `	orq     ring[outbound]
+			{"rdmap/reads.go", `	orq     ring.Ring[outbound]
+`, `	orq     ring.Ring[outbound]
 	last    Operation
 `},
 			{"rdmap/reads.go", `		d.atomics--
 	}
-	d.orq.pop()
+	d.orq.Pop()
 `, `		d.atomics--
 	}
-	if o := d.orq.at(0).op; o != nil {
+	if o := d.orq.At(0).op; o != nil {
 		d.last = *o
 	}
-	d.orq.pop()
+	d.orq.Pop()
 `},
 			{"rdmap/reads.go", `	return false, waiting
 }`, `	return waiting && d.last.SinkSTag == h.STag && d.last.SinkTO == h.TO, waiting

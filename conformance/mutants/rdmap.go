@@ -64,7 +64,7 @@ var rdmapMessages = []Mutant{
 			{"rdmap/stream_recv.go", `	case QueueSend:
 `, `	case QueueSend:
 		if op == OpReadRequest && ahead == 0 {
-			return in.requests.at(0)
+			return in.requests.at(0), nil
 		}
 `},
 		},
@@ -93,7 +93,7 @@ var rdmapMessages = []Mutant{
 		Name:    "se-not-sent",
 		Fault:   "A Send with Solicited Event goes out as a Send.",
 		Clauses: []string{"rfc5040-4.1-6"},
-		Edits: one("rnic/send.go", `	solicited := wr.Flags&FlagSolicited != 0
+		Edits: one("rnic/send_fill.go", `	solicited := wr.Flags&FlagSolicited != 0
 	choose := func(plain, se rdmap.Opcode) rdmap.Opcode {
 		if solicited {
 			return se
@@ -204,8 +204,8 @@ var rdmapMessages = []Mutant{
 		Name:    "read-responses-newest-first",
 		Fault:   "Of several requests that wait, the newest is answered first.",
 		Clauses: []string{"rfc5040-5.2.2-4", "rfc5040-5.5-10", "rfc5040-5.2.1-7", "rfc7306-5.2.2-6", "rfc7306-5.4-7"},
-		Edits: one("rdmap/reads.go", `	return d.irq.at(0), true
-`, `	first, last := d.irq.at(0), d.irq.at(d.irq.n-1)
+		Edits: one("rdmap/reads.go", `	return d.irq.At(0), true
+`, `	first, last := d.irq.At(0), d.irq.At(d.irq.Len()-1)
 	*first, *last = *last, *first
 	return first, true
 `),
@@ -241,24 +241,24 @@ var rdmapMessages = []Mutant{
 		Fault:   "One Read Request less is taken than the IRD that was negotiated.",
 		Clauses: []string{"rfc5040-6.1-2", "rfc5040-5.2.2-2"},
 		Edits: one("rdmap/reads.go",
-			`return d.ird - d.irq.n`,
-			`return d.ird - d.irq.n - 1`),
+			`return d.ird - d.irq.Len()`,
+			`return d.ird - d.irq.Len() - 1`),
 	},
 	{
 		Name:    "ord-exceeded",
 		Fault:   "One Read more is begun than ORD allows.",
 		Clauses: []string{"rfc5040-6.1-4"},
 		Edits: one("rdmap/reads.go",
-			`return d.orq.n < d.ord`,
-			`return d.orq.n <= d.ord`),
+			`return d.orq.Len() < d.ord`,
+			`return d.orq.Len() <= d.ord`),
 	},
 	{
 		Name:    "ord-one-less",
 		Fault:   "One Read less is begun than ORD allows.",
 		Clauses: []string{"rfc5040-6.1-3"},
 		Edits: one("rdmap/reads.go",
-			`return d.orq.n < d.ord`,
-			`return d.orq.n+1 < d.ord`),
+			`return d.orq.Len() < d.ord`,
+			`return d.orq.Len()+1 < d.ord`),
 	},
 	{
 		Name:    "terminate-on-queue-0",
@@ -291,19 +291,19 @@ var rdmapMessages = []Mutant{
 		Name:    "open-after-terminate",
 		Fault:   "After a Terminate, the connection is left for the peer to tear down.",
 		Clauses: []string{"rfc5040-7-2", "rfc5041-3-12"},
-		Edits: one("rnic/link_send.go", `	case l.endWrite || l.rdmap.Ended():
-		if err := l.conn.CloseWrite(); err != nil {
-`, `	case l.endWrite:
-		if err := l.conn.CloseWrite(); err != nil {
+		Edits: one("rnic/internal/life/closing.go", `	case !ending && !s.Terminated:
+`, `	case !ending:
 `),
 	},
 	{
 		Name:    "reset-after-terminate",
 		Fault:   "The connection is reset as soon as the Terminate is out, whether it has arrived or not.",
 		Clauses: []string{"rfc5040-6.2.1-3"},
-		Edits: one("rnic/link_recv.go", `	err := l.rdmap.Discard()
-	l.finish(err == nil && l.sendErr == nil)
-`, `	l.finish(false)
-`),
+		Edits: one("rnic/link_end.go", `		err := l.rdmap.Discard() // which a reset ends
+		l.happen(func(m *life.Machine) life.Effects {
+			orderly = m.Lingered(err)
+			return life.Effects{}
+		})
+`, ``),
 	},
 }

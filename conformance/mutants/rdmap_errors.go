@@ -7,12 +7,9 @@ var rdmapErrors = []Mutant{
 		Name:    "terminate-not-sent",
 		Fault:   "An error in what the peer sent resets the connection, without a Terminate.",
 		Clauses: []string{"rfc5040-7.1-3", "rfc5040-7.1-4", "rfc7306-8.1-2", "rfc5040-6.2.1-1"},
-		Edits: one("rnic/link_recv.go", `		l.blameSink(e)
-		l.terminating(e, eventOf(e))
-		l.linger()
-`, `		l.blameSink(e)
-		l.lost(e, eventOf(e))
-`),
+		Edits: one("rnic/internal/life/received.go",
+			`return m.Fail(a.Violation, a.Event), Linger`,
+			`return m.lost(a.Violation, a.Event)`),
 	},
 	{
 		Name:    "terminate-ddp-layer",

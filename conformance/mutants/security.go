@@ -134,10 +134,10 @@ var security = []Mutant{
 		Name:    "overflow-ends-all",
 		Fault:   "The overflow of one completion queue ends every stream of the device.",
 		Clauses: []string{"rfc5042-6.4.6-1"},
-		Edits: one("rnic/cq.go", `		if q.sendCQ == c || q.recvCQ == c {
-			q.catastrophe(c.noPlace())
+		Edits: one("rnic/cq_overflow.go", `		if q.sendCQ == c || q.recvCQ == c {
+			q.catastrophe(c.noSlot())
 		}
-`, `		q.catastrophe(c.noPlace())
+`, `		q.catastrophe(c.noSlot())
 `),
 	},
 }

@@ -156,7 +156,7 @@ var startup = []Mutant{
 		Clauses: []string{"rfc5044-7.1.2-4"},
 		Edits: one("rnic/request.go",
 			`patience := r.dev.cfg.CloseTimeout`,
-			`patience := time.Duration(0)`),
+			`patience := 0 * r.dev.cfg.CloseTimeout`),
 	},
 	{
 		Name:    "reject-without-r",
@@ -241,9 +241,9 @@ var startup = []Mutant{
 `,
 			},
 			{
-				"rnic/link_recv.go",
-				`case isOurs && !l.heard.Load() && !l.closing.Load():`,
-				`case isOurs && !l.conn.MaySend():`,
+				"rnic/internal/life/received.go",
+				`case a.Violation != nil && !m.stream.heard && m.state != Closing:`,
+				`case a.Violation != nil && !m.stream.heard && m.state != Closing && a.Event != Integrity:`,
 			},
 		},
 	},

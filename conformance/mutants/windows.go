@@ -123,7 +123,7 @@ var windows = []Mutant{
 			{"stag/window.go", `	case r.domain != e.domain:
 		return fail("protection domain", "window and region belong to different ones")
 `, ``},
-			{"rnic/mr.go", `case b.MW.pd != p || b.MR != nil && b.MR.pd != p:`, `case b.MW.pd != p:`},
+			{"rnic/mw.go", `case b.MW.pd != p || b.MR != nil && b.MR.pd != p:`, `case b.MW.pd != p:`},
 		},
 	},
 	{

@@ -15,16 +15,27 @@ import (
 // connects again and again.
 type Raw struct {
 	target   string
-	listener *net.TCPListener
+	listener Listener
 	timeout  time.Duration
+	over     network
 }
 
 // NewRaw returns a profile for a target that listens at an address, or connects to
 // the listener, which may be nil, within the timeout. The listener stays the
 // caller's.
-func NewRaw(target string, listener *net.TCPListener, timeout time.Duration) *Raw {
+func NewRaw(target string, listener Listener, timeout time.Duration) *Raw {
 	return &Raw{target: target, listener: listener, timeout: timeout}
 }
+
+// OverRDP makes the profile connect to the target over RDP, instead of MPA over TCP. The listener must be one
+// of package rdpconn. It returns the profile.
+func (r *Raw) OverRDP() *Raw {
+	r.over = network{rdp: true}
+	return r
+}
+
+// LLP returns what DDP runs on.
+func (r *Raw) LLP() conformance.LLP { return r.over.llp() }
 
 // Name returns "raw".
 func (*Raw) Name() string { return "raw" }
@@ -33,7 +44,7 @@ func (*Raw) Name() string { return "raw" }
 func (r *Raw) Offers() (conformance.Needs, conformance.Roles) { return 0, roles(r.target, r.listener) }
 
 // roles says in which roles a target can be had.
-func roles(target string, listener *net.TCPListener) conformance.Roles {
+func roles(target string, listener Listener) conformance.Roles {
 	var roles conformance.Roles
 	if target != "" {
 		roles |= conformance.Responder
@@ -65,8 +76,11 @@ func (s *rawSession) Dial(ctx context.Context, setup conformance.Setup) (net.Con
 	if setup.Asks() {
 		return nil, errAsked
 	}
-	d := net.Dialer{Timeout: s.raw.timeout, Control: segmentSize(setup.MSS)}
-	return d.DialContext(ctx, "tcp", s.raw.target)
+	return s.raw.over.dial(ctx, s.raw.target, setup, s.raw.timeout)
+}
+
+func (s *rawSession) DialAddr(ctx context.Context, address string) (net.Conn, error) {
+	return s.raw.over.dial(ctx, address, conformance.Setup{}, s.raw.timeout)
 }
 
 func (s *rawSession) Accept(ctx context.Context, setup conformance.Setup) (net.Conn, error) {
@@ -97,7 +111,7 @@ func (s *rawSession) Again(ctx context.Context) (net.Conn, error) {
 }
 
 // accept accepts a connection within the timeout, or until the context ends.
-func accept(ctx context.Context, l *net.TCPListener, timeout time.Duration) (net.Conn, error) {
+func accept(ctx context.Context, l Listener, timeout time.Duration) (net.Conn, error) {
 	if err := l.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
 	}
@@ -111,9 +125,9 @@ func accept(ctx context.Context, l *net.TCPListener, timeout time.Duration) (net
 }
 
 // Attach waits until a target that is the Initiator has sent something, as nothing
-// may be sent to it before (RFC 5044 §7.1.2 rule 4).
+// may be sent to it before (RFC 5044 §7.1.2 rule 4). RDP has no such rule.
 func (s *rawSession) Attach(_ context.Context, stream *conformance.Stream) error {
-	if stream.Role != conformance.Initiator || stream.Spoken {
+	if stream.Role != conformance.Initiator || stream.Spoken || stream.OverRDP() {
 		return nil
 	}
 	_, err := stream.Next(s.raw.timeout)

@@ -27,9 +27,9 @@ type RPCRDMA struct {
 }
 
 // An Export is a directory of the target in which the tester may make files. Its file
-// handle is Handle, or what the server of MOUNT at the address Mount says for Path: or
-// at the one of which the target's portmapper tells, if there is no address. MOUNT goes
-// over TCP (RFC 8267 §5.1).
+// handle is Handle, or the one that the server of MOUNT returns for Path. That server
+// is at the address Mount or, without one, at the address from the target's portmapper.
+// MOUNT goes over TCP (RFC 8267 §5.1).
 type Export struct {
 	Path   string
 	Mount  string
@@ -38,7 +38,7 @@ type Export struct {
 
 // NewRPCRDMA returns a profile as NewRaw does. Without an export, that is, a path or a
 // handle, it offers no memory of files.
-func NewRPCRDMA(target string, listener *net.TCPListener, timeout time.Duration, export Export) *RPCRDMA {
+func NewRPCRDMA(target string, listener Listener, timeout time.Duration, export Export) *RPCRDMA {
 	return &RPCRDMA{Raw: Raw{target: target, listener: listener, timeout: timeout}, export: export}
 }
 
@@ -137,7 +137,7 @@ func findMount(ctx context.Context, target string) (string, error) {
 
 var errNoMount = errors.New("the portmapper knows of none over TCP")
 
-// maxRecord bounds a record that the target sends, in octets.
+// maxRecord bounds a record that the target sends, in bytes.
 const maxRecord = 1 << 16
 
 // lastFragment marks the last fragment of a record (RFC 5531 §11).

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -23,10 +22,16 @@ type Rping struct {
 	room *room // of rping -s, when it is known
 }
 
-// NewRping returns a profile as NewRaw does. The size, if not 0, is how many octets the
+// NewRping returns a profile as NewRaw does. The size, if not 0, is how many bytes the
 // buffer of rping -s has, its -S; else the profile finds out what it can.
-func NewRping(target string, listener *net.TCPListener, timeout time.Duration, size int) *Rping {
+func NewRping(target string, listener Listener, timeout time.Duration, size int) *Rping {
 	return &Rping{Raw: Raw{target: target, listener: listener, timeout: timeout}, size: size}
+}
+
+// OverRDP is that of Raw.
+func (r *Rping) OverRDP() *Rping {
+	r.Raw.OverRDP()
+	return r
 }
 
 // Name returns "rping".
@@ -113,9 +118,9 @@ func awaitAdvert(l link, timeout time.Duration) (advert, error) {
 
 var errRpingBuffer = errors.New("rping has one buffer, open for reads and writes")
 
-// Buffer returns what the spec wants of rping's buffer. That of rping -s is the sink of
-// the Read that it does when it is told of ours; the rest of that round is done before the
-// case goes on, so that rping waits, with a receive posted.
+// Buffer returns the buffer of rping that the spec requires. That of rping -s is the sink
+// of its Read of our buffer. The rest of that round is done before the case continues, so
+// that rping waits, with a receive posted.
 func (s *rpingSession) Buffer(_ context.Context, stream *conformance.Stream, spec conformance.BufferSpec) (*conformance.Buffer, error) {
 	if spec.Access != nil || spec.PD != 0 || spec.Base != 0 || spec.ZeroBased || spec.OtherQP != 0 {
 		return nil, errRpingBuffer
@@ -142,7 +147,7 @@ func (s *rpingSession) Buffer(_ context.Context, stream *conformance.Stream, spe
 	return part(whole, spec)
 }
 
-// part returns the first octets of rping's buffer, or the last ones.
+// part returns the first bytes of rping's buffer, or the last ones.
 func part(whole advert, spec conformance.BufferSpec) (*conformance.Buffer, error) {
 	if uint64(spec.Length) > uint64(whole.size) {
 		return nil, fmt.Errorf("rping's buffer has %d octets, and the case needs %d: start it with -S %d or more", whole.size, spec.Length, rpingSize)

@@ -10,13 +10,13 @@ import (
 	"urnic/conformance/wire"
 )
 
-// rpingSize is how many octets rping's buffers have, if nobody says otherwise, and
+// rpingSize is how many bytes rping's buffers have, if nobody says otherwise, and
 // the tester's buffer of which rping -s is told.
 const rpingSize = 64
 
 // A room is what is known of the buffer of rping -s.
 type room struct {
-	size int   // octets that can be used, from its first one on
+	size int   // bytes that can be used, from its first one on
 	end  error // why it is not known that the buffer ends behind them, or nil
 	err  error // why there is none
 }
@@ -29,7 +29,7 @@ var errUnknownEnd = errors.New("where the buffer of rping -s ends is not known: 
 // It returns an error if the target can't be reached.
 //
 // urnic's rping -s advertises its buffer in its first message. rdma-core's doesn't. So
-// the tester tells it of 64 octets, its default, which it has to read into its buffer,
+// the tester tells it of 64 bytes, its default, which it has to read into its buffer,
 // and then of 65, which it must not be able to. If it can, it was started with another
 // size, or does not find the end of its own buffer: cases about the end can't tell.
 func (r *Rping) learn(ctx context.Context) error {
@@ -74,7 +74,7 @@ func (r *Rping) ask(ctx context.Context) (room, error) {
 // A trial is the first half of a round of rping.
 type trial struct {
 	sink       wire.ReadHeader
-	advertised int   // octets of the buffer of rping -s, if it has said so
+	advertised int   // bytes of the buffer of rping -s, if it has said so
 	err        error // what went wrong in it
 }
 
@@ -90,7 +90,7 @@ var errTerminated = errors.New("it sends a Terminate")
 // once.
 const settling = 20 * time.Millisecond
 
-// try connects, tells rping -s of n octets, and lets it read them.
+// try connects, tells rping -s of n bytes, and lets it read them.
 func (r *Rping) try(ctx context.Context, n uint32) (t trial, err error) {
 	session := rawSession{raw: &r.Raw}
 	nc, err := session.Dial(ctx, conformance.Setup{})
@@ -144,9 +144,9 @@ func (t *tester) Post(segments ...wire.Segment) {
 	}
 }
 
-// firstHalf tells rping -s of n octets, and lets it read them. It returns the sink of its
-// Read, and how many octets that has in all if rping -s says so in the message by which it
-// goes on.
+// firstHalf tells rping -s of n bytes, and lets it read them. It returns the sink of its
+// Read, and how many bytes that has in all if rping -s says so in the message by which it
+// continues.
 func firstHalf(l link, n uint32, timeout time.Duration) (sink wire.ReadHeader, advertised int, err error) {
 	ours := advert{to: ourTO, stag: ourSTag, size: n}
 	l.Post(wire.Untagged(wire.Send, ours.octets()))

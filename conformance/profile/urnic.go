@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -9,7 +10,6 @@ import (
 	"urnic/conformance"
 	"urnic/conformance/service"
 	"urnic/conformance/wire"
-	"urnic/internal/listen"
 )
 
 // Urnic gets at a target that runs the test service.
@@ -17,6 +17,7 @@ type Urnic struct {
 	control string
 	listen  string
 	timeout time.Duration
+	over    network
 }
 
 // NewUrnic returns a profile for a target whose test service is at the address
@@ -25,6 +26,16 @@ type Urnic struct {
 func NewUrnic(control, listen string, timeout time.Duration) *Urnic {
 	return &Urnic{control: control, listen: listen, timeout: timeout}
 }
+
+// OverRDP makes the target be tested over RDP, instead of MPA over TCP: its test service must have such an RNIC.
+// It returns the profile.
+func (u *Urnic) OverRDP() *Urnic {
+	u.over = network{rdp: true}
+	return u
+}
+
+// LLP returns what DDP runs on.
+func (u *Urnic) LLP() conformance.LLP { return u.over.llp() }
 
 // Name returns "urnic".
 func (*Urnic) Name() string { return "urnic" }
@@ -45,15 +56,18 @@ func (u *Urnic) Begin(ctx context.Context, _ *wire.Tape) (conformance.Session, e
 	if err != nil {
 		return nil, err
 	}
+	if has := conformance.LLP(cmp.Or(c.Hello().LLP, service.LLPTCP)); has != u.LLP() {
+		return nil, errors.Join(&OtherLLPError{Has: has, Wants: u.LLP()}, c.Close())
+	}
 	return &urnicSession{urnic: u, client: c}, nil
 }
 
 type urnicSession struct {
 	urnic    *Urnic
 	client   *service.Client
-	listener int              // of the last Dial
-	qp       int              // of the last Accept
-	own      *net.TCPListener // to which the target has connected, or nil
+	listener int      // of the last Dial
+	qp       int      // of the last Accept
+	own      Listener // to which the target has connected, or nil
 }
 
 func (s *urnicSession) Service() *service.Client { return s.client }
@@ -61,7 +75,7 @@ func (s *urnicSession) Service() *service.Client { return s.client }
 func (s *urnicSession) Endpoint() (listener, qp int) { return s.listener, s.qp }
 
 func (s *urnicSession) Dial(ctx context.Context, setup conformance.Setup) (net.Conn, error) {
-	args := service.ListenArgs{Start: setup.Start, QP: setup.QP, Recvs: recvs(setup)}
+	args := service.ListenArgs{Start: s.urnic.over.start(setup), QP: setup.QP, Recvs: recvs(setup)}
 	if setup.Listen != nil {
 		setup.Listen(&args)
 	}
@@ -70,8 +84,11 @@ func (s *urnicSession) Dial(ctx context.Context, setup conformance.Setup) (net.C
 		return nil, err
 	}
 	s.listener, s.qp = l.Listener, 0
-	d := net.Dialer{Timeout: s.urnic.timeout, Control: segmentSize(setup.MSS)}
-	return d.DialContext(ctx, "tcp", l.Address)
+	return s.urnic.over.dial(ctx, l.Address, setup, s.urnic.timeout)
+}
+
+func (s *urnicSession) DialAddr(ctx context.Context, address string) (net.Conn, error) {
+	return s.urnic.over.dial(ctx, address, conformance.Setup{}, s.urnic.timeout)
 }
 
 func (s *urnicSession) Accept(ctx context.Context, setup conformance.Setup) (_ net.Conn, err error) {
@@ -85,15 +102,13 @@ func (s *urnicSession) Accept(ctx context.Context, setup conformance.Setup) (_ n
 	if err := s.closeOwn(); err != nil {
 		return nil, err
 	}
-	config := net.ListenConfig{Control: segmentSize(setup.MSS)}
-	address := net.JoinHostPort(host, "0")
-	l, err := config.Listen(ctx, listen.Network(address), address)
+	l, err := s.urnic.over.listen(ctx, net.JoinHostPort(host, "0"), setup)
 	if err != nil {
 		return nil, err
 	}
-	s.own = l.(*net.TCPListener)
-	args := service.ConnectArgs{Start: setup.Start, QP: setup.QP, Recvs: recvs(setup), Address: l.Addr().String()}
-	if !setup.ClientFirst {
+	s.own = l
+	args := service.ConnectArgs{Start: s.urnic.over.start(setup), QP: setup.QP, Recvs: recvs(setup), Address: l.Addr().String()}
+	if !setup.ClientFirst && !s.urnic.over.rdp {
 		args.PeerToPeer = true
 		if args.RTR == nil {
 			args.RTR = []string{"write"}

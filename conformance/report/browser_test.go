@@ -1,86 +1,25 @@
 package report
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"html"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"urnic/conformance"
+	"urnic/internal/page/pagetest"
 )
 
-// probeTools are what the probes share: who is seen, and an end.
+// probeTools are what the probes share: who is seen.
 const probeTools = `
 const shown = () => [...document.querySelectorAll("li.case")].filter((c) => c.checkVisibility()).map((c) => c.id);
 const opened = () => [...document.querySelectorAll("li.case > details[open]")].map((d) => d.parentElement.id);
-const seen = (e) => e.checkVisibility({ checkVisibilityCSS: true, contentVisibilityAuto: false });
 const filter = document.getElementById("filter");
 const set = (name, value) => { filter.elements[name].value = value; filter.dispatchEvent(new Event("input", { bubbles: true })); };
-const later = () => new Promise((done) => setTimeout(done, 50));
-const out = {};
-const end = () => { const e = document.createElement("pre"); e.id = "probe"; e.textContent = JSON.stringify(out); document.body.append(e); };
 `
 
-// browse opens a page in a real browser, without a window, at a place; a probe, a
-// script that the page's policy is told to allow, looks at it and fills out, which
-// browse decodes into v. The browser must have nothing to complain of.
-func browse(t *testing.T, page, place, probe string, v any, flags ...string) {
+func browse(t *testing.T, text, place, probe string, v any, flags ...string) {
 	t.Helper()
-	if complaints := look(t, page, place, probe, v, flags...); len(complaints) > 0 {
-		t.Errorf("the browser complains: %q", complaints)
-	}
-}
-
-// look is browse, and returns the browser's complaints.
-func look(t *testing.T, page, place, probe string, v any, flags ...string) (complaints []string) {
-	t.Helper()
-	path := program(t, "chromium", "chromium")
-	dir := t.TempDir()
-	file := filepath.Join(dir, "report.html")
-	script := "(async () => {" + probeTools + probe + "\nend(); })();"
-	page = strings.Replace(page, "script-src ", "script-src '"+hash(script)+"' ", 1)
-	page = strings.Replace(page, "</body>", "<script>"+script+"</script></body>", 1)
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// It is killed if it hangs, which it has no reason to.
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	address := url.URL{Scheme: "file", Path: file}
-	cmd := exec.CommandContext(ctx, path, slices.Concat([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--enable-logging=stderr",
-		"--user-data-dir=" + filepath.Join(dir, "profile"), "--virtual-time-budget=20000", "--dump-dom",
-	}, flags, []string{address.String() + place})...)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	cmd.WaitDelay = 5 * time.Second
-	dom, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, errs.Bytes())
-	}
-	for l := range strings.Lines(errs.String()) {
-		if strings.Contains(l, "CONSOLE") {
-			complaints = append(complaints, l)
-		}
-	}
-	m := regexp.MustCompile(`(?s)<pre id="probe">(.*?)</pre>`).FindSubmatch(dom)
-	if m == nil {
-		t.Fatalf("the probe said nothing; the browser said\n%s", errs.Bytes())
-	}
-	if err := json.Unmarshal([]byte(html.UnescapeString(string(m[1]))), v); err != nil {
-		t.Fatal(err)
-	}
-	return complaints
+	pagetest.Browse(t, text, place, probeTools+probe, v, flags...)
 }
 
 // The cases of the sample.
@@ -134,6 +73,25 @@ out.quiet = [...open.querySelectorAll("pre")].filter(seen).length === 4; // what
 	}
 	if !got.Hex || !got.Quiet {
 		t.Error("the octets of what is wrong, and no others, are to be seen")
+	}
+}
+
+// A link to a case that passed, and one to a clause, show what was compressed.
+func TestCompressedPartsAppearOnDemand(t *testing.T) {
+	var got struct {
+		Before, Ladder int
+		Clause         bool
+	}
+	browse(t, asHTML(t, sample(t)), "#"+keyI, `
+out.ladder = [...document.querySelectorAll("li.case.linked .ladder li.arrow")].filter(seen).length;
+out.before = document.querySelectorAll("table.clauses").length;
+location.hash = "#clause-rfc5041-7.1-4";
+await until(() => document.getElementById("clause-rfc5041-7.1-4"));
+await later();
+out.clause = seen(document.getElementById("clause-rfc5041-7.1-4"));
+`, &got)
+	if got.Ladder == 0 || got.Before != 0 || !got.Clause {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -251,9 +209,9 @@ out.width = document.documentElement.scrollWidth; out.window = innerWidth;
 
 // The page's policy runs no script but the page's own, should one ever get in.
 func TestPolicyOfThePageRefusesOtherScripts(t *testing.T) {
-	page := strings.Replace(asHTML(t, sample(t)), "</main>", `<script>document.title = "ran"</script><img src="data:," onerror="document.title = 'ran'"></main>`, 1)
+	text := strings.Replace(asHTML(t, sample(t)), "</main>", `<script>document.title = "ran"</script><img src="data:," onerror="document.title = 'ran'"></main>`, 1)
 	var got struct{ Title string }
-	complaints := look(t, page, "", `await later(); out.title = document.title;`, &got)
+	complaints := pagetest.Look(t, text, "", `await later(); out.title = document.title;`, &got)
 	if got.Title == "ran" || len(complaints) != 2 || !strings.Contains(complaints[0], "Content Security Policy") {
 		t.Errorf("the title is %q, the browser says %q", got.Title, complaints)
 	}

@@ -32,7 +32,7 @@ func kindOf(e wire.Event) kind {
 // out.
 type step struct {
 	event   wire.Event
-	tells   bool // its headers and octets show the fault, or what came in its place
+	tells   bool // its headers and bytes show the fault, or what came in its place
 	leftOut int
 }
 
@@ -65,7 +65,7 @@ func steps(events []wire.Event, n int) []step {
 	return out
 }
 
-// telling returns the index of the target's last octets, if none of its octets are
+// telling returns the index of the target's last bytes, if none of its bytes are
 // said to be wrong: they came where others were expected. Without any it is -1.
 func telling(events []wire.Event) int {
 	last := -1
@@ -80,7 +80,7 @@ func telling(events []wire.Event) int {
 	return last
 }
 
-// dump shows octets in hexadecimal, 16 in a line, after their offset. Of more than
+// dump shows bytes in hexadecimal, 16 in a line, after their offset. Of more than
 // n it shows the first, and says how many follow: length is how many there were on
 // the wire.
 func dump(octets []byte, n, length int) []string {

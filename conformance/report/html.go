@@ -2,9 +2,7 @@ package report
 
 import (
 	"bytes"
-	"crypto/sha256"
 	_ "embed" // the page's parts
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -13,11 +11,10 @@ import (
 
 	"urnic/conformance"
 	"urnic/conformance/wire"
+	"urnic/internal/page"
 )
 
-// The page and its style and script. They stand in the page itself, and a policy
-// in it allows nothing else: neither what a target slipped in, if ever it came past
-// the template's escapes, nor anything from a network.
+// The page's own parts, beside those that all pages have.
 var (
 	//go:embed page.html
 	pageHTML string
@@ -31,42 +28,47 @@ var (
 
 // Bounds of the page, so that it opens at once.
 const (
-	pageExchanges    = 4 << 20 // octets of the page for all exchanges; failures come first
-	pageEvents       = 120     // events of an exchange that did not pass
-	pageEventsPass   = 24      // events of one that did
-	pageOctets       = 256     // octets of an event that tells something
-	pageOctetsFolded = 64      // of one that does not
+	pageExchanges    = 4 << 20   // bytes of the page for the exchanges of cases that failed or are inconclusive
+	pageCompressed   = 520 << 10 // bytes of the page for what is compressed
+	pageEvents       = 120       // events of an exchange that did not pass
+	pageEventsPass   = 24        // events of one that did
+	pageOctets       = 256       // bytes of an event that tells something
+	pageOctetsFolded = 64        // of one that does not
 )
 
 // HTML writes a report as one page of HTML that needs nothing else, to be opened
-// from a file: coverage, the results with a filter, each with its exchange, and
-// the clauses with their cases. The page has some megabytes at most: if there is
-// more, it leaves out the exchanges of cases that passed, and says so.
+// from a file: the verdict, coverage, the results with a filter, each with its exchange, and
+// the clauses with their cases. Cases that passed or were skipped are compressed, and so are the clauses. The page of a run
+// without failures has at most 1 MB: if there is more, it leaves out exchanges of cases that passed, and says so. Failures add up to
+// some megabytes.
 //
 // Each result has a place of its own in the page, CASE@ROLE, that a link can name:
-// report.html#rfc5041-7.1-4/end-one-octet-beyond@responder. A filter may follow, or
-// stand alone: report.html#?verdict=fail&rfc=RFC+5041.
+// report.html#rfc5041-7.1-4/end-one-octet-beyond@responder. A filter may follow, or stand alone:
+// report.html#?verdict=fail&rfc=RFC+5041.
 //
 // The error is that of w.
 func HTML(w io.Writer, r *conformance.Report) error {
-	p := &page{
-		Style: template.CSS(pageCSS), StyleHash: hash(pageCSS),
-		Script: template.JS(pageJS), ScriptHash: hash(pageJS),
-		Tool: line(r.Tool), Target: line(r.Target), Profile: line(r.Profile), Strict: r.Strict,
+	p := &pageOf{
+		Tool: line(r.Tool), Target: line(r.Target), Profile: line(r.Profile), LLP: r.LLP.String(), Strict: r.Strict,
 		Began: r.Began.UTC().Format("2 January 2006, 15:04:05 MST"), BeganISO: r.Began.UTC().Format(time.RFC3339),
 		Took: seconds(r.Duration), Totals: r.Totals,
 		Outcome: strings.ToUpper(string(r.Outcome())), Headline: line(r.Headline()), Passed: r.Outcome() == conformance.Passed,
 	}
+	p.clauses(r)
 	p.results(r)
 	p.coverage(r)
-	p.clauses(r)
-	return pageTemplate.Execute(w, p)
+	document := page.Document{
+		Title: p.Outcome + ": " + p.Headline + ": iWARP conformance of " + p.Target, Tool: p.Tool,
+		Style: pageCSS, Script: pageJS, Body: execute("page", p), Parts: &p.parts,
+	}
+	return document.Write(w)
 }
 
-// hash names a text as a Content-Security-Policy does.
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+// execute fills a template in, which fits its data.
+func execute(name string, data any) template.HTML {
+	var b bytes.Buffer
+	_ = pageTemplate.ExecuteTemplate(&b, name, data) // a Buffer takes everything
+	return template.HTML(b.String())
 }
 
 // A pageEvent is an event, or a number of events left out, as the page draws it.
@@ -83,27 +85,31 @@ type pageEvent struct {
 	Octets  string
 }
 
+const exchangeLeftOut = `<p class="note">The exchange is left out, to keep this page small; the JSON report has it.</p>`
+
+// quiet reports whether the page holds a case compressed.
+func quiet(r *conformance.Result) bool {
+	return r.Verdict == conformance.Pass || r.Verdict == conformance.Skipped
+}
+
 // exchange draws the exchange of a case, if it has one and there is room for it.
-func (p *page) exchange(r *conformance.Result) template.HTML {
-	if len(r.Exchange) == 0 {
-		return ""
+func (p *pageOf) exchange(c *pageCase, r *conformance.Result) {
+	switch {
+	case len(r.Exchange) == 0:
+	case quiet(r):
+		if p.parts.Size() > pageCompressed {
+			c.Exchange = exchangeLeftOut
+			return
+		}
+		c.Part, c.Index = p.parts.Batch(string(execute("exchange", pageEventsOf(r.Exchange, pageEventsPass))))
+	case p.exchanges > pageExchanges:
+		c.Exchange = exchangeLeftOut
+	default:
+		c.Exchange = execute("exchange", pageEventsOf(r.Exchange, pageEvents))
+		if p.exchanges += len(c.Exchange); p.exchanges > pageExchanges {
+			c.Exchange = exchangeLeftOut
+		}
 	}
-	const left = `<p class="note">The exchange is left out, to keep this page small; the JSON report has it.</p>`
-	if p.exchanges > pageExchanges {
-		return left
-	}
-	n := pageEvents
-	if r.Verdict == conformance.Pass || r.Verdict == conformance.Skipped {
-		n = pageEventsPass
-	}
-	var b bytes.Buffer
-	if err := pageTemplate.ExecuteTemplate(&b, "exchange", pageEventsOf(r.Exchange, n)); err != nil {
-		return left // a Buffer takes everything, and the template fits its data
-	}
-	if p.exchanges += b.Len(); p.exchanges > pageExchanges {
-		return left
-	}
-	return template.HTML(b.String())
 }
 
 func pageEventsOf(events []wire.Event, n int) []pageEvent {
@@ -115,7 +121,7 @@ func pageEventsOf(events []wire.Event, n int) []pageEvent {
 			continue
 		}
 		if c := s.event.Conn; several && c != 0 && c != current {
-			out = append(out, pageEvent{Class: "control note", What: fmt.Sprintf("connection %d", c)})
+			out = append(out, pageEvent{Class: "middle note", What: fmt.Sprintf("connection %d", c)})
 			current = c
 		}
 		out = append(out, pageEventOf(s.event, s.tells))
@@ -123,13 +129,16 @@ func pageEventsOf(events []wire.Event, n int) []pageEvent {
 	return out
 }
 
+// lanes names where an event stands.
+var lanes = map[wire.Side]string{wire.Tester: "left", wire.Target: "right", wire.Control: "middle"}
+
 func pageEventOf(e wire.Event, tells bool) pageEvent {
 	v := pageEvent{At: fmt.Sprintf("%.6f", e.At.Seconds()), What: line(e.What), Wrong: wrong(e), Open: tells}
 	by := wire.Control
 	if e.By == wire.Tester || e.By == wire.Target {
 		by = e.By
 	}
-	v.Class = string(by) + " " + [...]string{arrow: "arrow", remark: "remark", note: "note"}[kindOf(e)]
+	v.Class = lanes[by] + " " + [...]string{arrow: "arrow", remark: "remark", note: "note"}[kindOf(e)]
 	v.Who = string(by) + ": "
 	if e.Wrong != "" {
 		v.Class += " wrong"

@@ -6,16 +6,16 @@ import (
 	"io"
 
 	"urnic/conformance"
-	"urnic/internal/printable"
+	"urnic/internal/host/printable"
 )
 
 // Format names the form of a JSON report. It changes if a field goes or changes
 // its meaning, and stays if one is added.
 const Format = "urnic-conform/1"
 
-// JSON writes a report as an indented JSON object, as docs/conform.schema.json
-// describes it, that a terminal can show. The same report gives the same octets. Its error
-// is that of w.
+// JSON writes a report as an indented JSON object, as docs/conform.schema.json describes
+// it, that a terminal can show. The same report gives the same bytes. Its error is that of
+// w.
 func JSON(w io.Writer, r *conformance.Report) error {
 	document := struct {
 		Format   string              `json:"format"`
@@ -23,6 +23,7 @@ func JSON(w io.Writer, r *conformance.Report) error {
 		Headline string              `json:"headline"`
 		conformance.Report
 	}{Format, r.Outcome(), r.Headline(), *r}
+	document.LLP = conformance.LLP(r.LLP.Name())
 	// An empty list is a list.
 	if document.Coverage == nil {
 		document.Coverage = []conformance.Coverage{}

@@ -79,6 +79,7 @@ func JUnit(w io.Writer, r *conformance.Report) error {
 				{"tool", line(r.Tool)},
 				{"target", line(r.Target)},
 				{"profile", line(r.Profile)},
+				{"llp", r.LLP.Name()},
 				{"strict", fmt.Sprint(r.Strict)},
 			}}
 			suites[name] = s
@@ -123,6 +124,7 @@ func outcomeSuite(r *conformance.Report) *junitSuite {
 			{"tool", line(r.Tool)},
 			{"target", line(r.Target)},
 			{"profile", line(r.Profile)},
+			{"llp", r.LLP.Name()},
 			{"strict", fmt.Sprint(r.Strict)},
 		},
 		Cases: []junitCase{{

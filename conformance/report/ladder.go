@@ -10,7 +10,7 @@ import (
 const (
 	ladderTime   = 13 // columns for the time
 	ladderEvents = 60 // how many events a ladder in text shows
-	ladderOctets = 64 // how many octets of each that tells something
+	ladderOctets = 64 // how many bytes of each that tells something
 )
 
 // A ladder is an exchange drawn between two columns, the tester's and the

@@ -8,16 +8,13 @@ import (
 
 	"urnic/conformance"
 	"urnic/conformance/catalogue"
+	"urnic/internal/page"
 )
 
-// A page is what the template shows. Its texts are clean.
-type page struct {
-	Style      template.CSS
-	Script     template.JS
-	StyleHash  string
-	ScriptHash string
-
+// A pageOf is what the template shows. Its texts are clean.
+type pageOf struct {
 	Tool, Target, Profile string
+	LLP                   string
 	Outcome, Headline     string // the verdict on the run, and why
 	Passed                bool
 	Strict                bool
@@ -33,8 +30,12 @@ type page struct {
 	CoverageLead string
 	Clauses      []*pageRFC
 
-	exchanges int // octets of them so far
+	exchanges int // bytes of those that are not compressed, so far
+	parts     page.Parts
 }
+
+// foldedCases is how many cases a part has, each of some 1,100 bytes.
+const foldedCases = 512
 
 // A pageGroup holds the cases with one verdict.
 type pageGroup struct {
@@ -42,6 +43,7 @@ type pageGroup struct {
 	Word  string // Failed
 	Count int
 	Cases []*pageCase
+	Parts []string // hold the cases, in place of Cases
 }
 
 type pageCase struct {
@@ -54,6 +56,8 @@ type pageCase struct {
 	Reason, Sent              string
 	Expected, Got, Took, Pcap string
 	Exchange                  template.HTML
+	Part                      string // holds the exchange, at Index
+	Index                     int
 }
 
 type pageLink struct{ Href, Text, Verdict string }
@@ -74,7 +78,8 @@ type pageSegment struct{ Class, From, Width string }
 // A pageRFC holds the clauses of an RFC.
 type pageRFC struct {
 	ID, RFC, Line string
-	Rows          []pageClause
+	Part          string // holds the clauses, at Index
+	Index         int
 }
 
 type pageClause struct {
@@ -84,7 +89,7 @@ type pageClause struct {
 }
 
 // results sets the cases, those that failed first.
-func (p *page) results(r *conformance.Report) {
+func (p *pageOf) results(r *conformance.Report) {
 	for _, g := range []struct {
 		verdict conformance.Verdict
 		word    string
@@ -101,6 +106,9 @@ func (p *page) results(r *conformance.Report) {
 			}
 		}
 		group.Count = len(group.Cases)
+		if g.verdict == conformance.Pass || g.verdict == conformance.Skipped {
+			p.fold(group)
+		}
 		p.Verdicts = append(p.Verdicts, group)
 		if group.Count > 0 {
 			p.Groups = append(p.Groups, group)
@@ -121,6 +129,20 @@ func (p *page) results(r *conformance.Report) {
 	slices.Sort(p.Levels)
 }
 
+// fold puts the cases of a group into parts of the page.
+func (p *pageOf) fold(g *pageGroup) {
+	for i := 0; i < len(g.Cases); i += foldedCases {
+		var b strings.Builder
+		for _, c := range g.Cases[i:min(i+foldedCases, len(g.Cases))] {
+			b.WriteString(string(execute("case", c)))
+		}
+		name := fmt.Sprintf("%s-%d", g.Name, i/foldedCases)
+		_ = p.parts.Add(name, b.String()) // a string has a JSON form
+		g.Parts = append(g.Parts, name)
+	}
+	g.Cases = nil
+}
+
 // place names a result's place in the page.
 func place(r *conformance.Result) string {
 	return strings.ReplaceAll(line(r.Case)+"@"+line(r.Role), " ", "_")
@@ -128,7 +150,7 @@ func place(r *conformance.Result) string {
 
 func clausePlace(id string) string { return "clause-" + strings.ReplaceAll(line(id), " ", "_") }
 
-func (p *page) pageCase(r *conformance.Result) *pageCase {
+func (p *pageOf) pageCase(r *conformance.Result) *pageCase {
 	c := &pageCase{
 		ID: place(r), Href: "#" + place(r),
 		Case: line(r.Case), Role: line(r.Role), Group: line(r.Group), Title: line(r.Title),
@@ -143,11 +165,11 @@ func (p *page) pageCase(r *conformance.Result) *pageCase {
 		}
 		c.Also = append(c.Also, pageLink{Href: "#" + clausePlace(id), Text: line(id)})
 	}
-	c.Exchange = p.exchange(r)
+	p.exchange(c, r)
 	return c
 }
 
-func (p *page) coverage(r *conformance.Report) {
+func (p *pageOf) coverage(r *conformance.Report) {
 	for _, c := range r.Coverage {
 		p.Coverage = append(p.Coverage, pageCoverage{[]pageClauses{
 			clausesRow(line(c.RFC), "MUST", c.Binding), clausesRow(line(c.RFC), "SHOULD", c.Advised),
@@ -173,7 +195,7 @@ func clausesRow(rfc, level string, c conformance.Clauses) pageClauses {
 }
 
 // clauses sets the catalogue, with the cases of each clause.
-func (p *page) clauses(r *conformance.Report) {
+func (p *pageOf) clauses(r *conformance.Report) {
 	cases := map[string][]pageLink{}
 	for i := range r.Results {
 		c := &r.Results[i]
@@ -186,6 +208,7 @@ func (p *page) clauses(r *conformance.Report) {
 		found[c.Clause] = c
 	}
 	var current *pageRFC
+	var rows []pageClause
 	states := map[conformance.State]int{}
 	summary := func() {
 		if current == nil {
@@ -197,7 +220,12 @@ func (p *page) clauses(r *conformance.Report) {
 				parts = append(parts, fmt.Sprintf("%d %s", n, clauseWord(s)))
 			}
 		}
-		current.Line = count(len(current.Rows), "clause") + ": " + strings.Join(parts, ", ")
+		current.Line = count(len(rows), "clause") + ": " + strings.Join(parts, ", ")
+		current.Part, current.Index = p.parts.Batch(string(execute("clauses", struct {
+			RFC  string
+			Rows []pageClause
+		}{current.RFC, rows})))
+		rows = nil
 	}
 	for _, c := range catalogue.All() {
 		if current == nil || current.RFC != c.RFC() {
@@ -211,7 +239,7 @@ func (p *page) clauses(r *conformance.Report) {
 			s.State = conformance.Open
 		}
 		states[s.State]++
-		current.Rows = append(current.Rows, pageClause{
+		rows = append(rows, pageClause{
 			ID: clausePlace(c.ID), Name: c.ID, Level: c.Level.String(), Summary: c.Summary, Cases: cases[c.ID],
 			State: strings.ReplaceAll(string(s.State), " ", "-"), Word: clauseWord(s.State), Why: line(s.Reason),
 		})
@@ -222,7 +250,7 @@ func (p *page) clauses(r *conformance.Report) {
 // clauseStates is the order in which the page counts clauses.
 var clauseStates = []conformance.State{
 	conformance.Broken, conformance.Unknown, conformance.Kept, conformance.NotTried, conformance.OtherProfile,
-	conformance.NotSelected, conformance.Untestable, conformance.Open,
+	conformance.OtherLLP, conformance.NotSelected, conformance.Untestable, conformance.Open,
 }
 
 // clauseWord is what the page calls a state.

@@ -1,7 +1,15 @@
-"use strict";
 // The filter, and links to cases. A link is #PLACE?NAME=VALUE&…: a place of the
-// page, a filter, or both. Without scripts the page shows everything.
-(() => {
+// page, a filter, or both. Without scripts the page shows what failed.
+
+  // What is compressed: lists of cases at once, exchanges and clauses when they are opened.
+  for (const list of document.querySelectorAll("ol.cases[data-parts]"))
+    for (const name of list.dataset.parts.trim().split(" ")) list.insertAdjacentHTML("beforeend", await part(name));
+  async function fill(e) {
+    const later = e.querySelector(":scope > .later, :scope > .body > .later");
+    if (!later || later.dataset.asked) return;
+    later.dataset.asked = "yes";
+    later.outerHTML = (await part(later.dataset.part))[later.dataset.index];
+  }
   const form = document.getElementById("filter");
   const cases = [...document.querySelectorAll("li.case")];
   const groups = [...document.querySelectorAll(".group")];
@@ -59,7 +67,7 @@
   }
 
   // read follows the address.
-  function read() {
+  async function read() {
     let hash = location.hash.slice(1);
     const cut = hash.indexOf("?");
     if (cut >= 0) {
@@ -76,13 +84,17 @@
     }
     let target = null;
     try { hash = decodeURIComponent(hash); } catch { /* then it is no place of ours */ }
+    if (hash.startsWith("clause-") && !find(hash)) for (const d of document.querySelectorAll("details.rfc")) await fill(d);
     if (hash) target = find(hash);
     const linked = target && target.matches("li.case") ? target : null;
     place = linked ? linked.id : "";
     for (const c of cases) c.classList.toggle("linked", c === linked);
     apply();
     if (!target) return;
-    if (linked) linked.querySelector("details").open = true;
+    if (linked) {
+      linked.querySelector("details").open = true;
+      await fill(linked.querySelector("details"));
+    }
     for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
     target.scrollIntoView();
   }
@@ -91,6 +103,7 @@
     for (const c of cases) if (!c.hidden) c.querySelector("details").open = open;
   }
 
+  document.addEventListener("toggle", (e) => { if (e.target.open) fill(e.target); }, true);
   form.addEventListener("input", () => { place = ""; apply(); write(); });
   form.addEventListener("submit", (e) => e.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => { place = ""; apply(); write(); }));
@@ -107,5 +120,4 @@
   addEventListener("afterprint", () => { for (const d of opened) d.open = false; opened = []; });
 
   form.hidden = false;
-  read();
-})();
+  await read();

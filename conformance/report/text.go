@@ -24,10 +24,10 @@ type TextOptions struct {
 	Width   int  // of the terminal, in columns; what is not from 80 to 120 is taken as the nearest that is, 0 as 96
 }
 
-// Text writes a report for people: the verdict on the run; each case that failed, with what was sent,
-// expected and received and the exchange as a ladder; then those that are
-// inconclusive, with the reason; then the RFCs in a table and the totals, which so
-// are the last lines of a log. Its error is that of w.
+// Text writes a human-readable report: the verdict on the run; each case that failed, with what was
+// sent, expected and received and the exchange as a ladder; then those that are inconclusive, with
+// the reason; then the RFCs in a table and the totals, which so are the last lines of a log. Its
+// error is that of w.
 func Text(w io.Writer, r *conformance.Report, o TextOptions) error {
 	width := defaultWidth
 	if o.Width != 0 {
@@ -80,7 +80,7 @@ func outcomeColor(r *conformance.Report) string {
 }
 
 func textHead(b *strings.Builder, r *conformance.Report, width int) {
-	parts := []string{line(r.Tool) + " conform", "target " + line(r.Target), "profile " + line(r.Profile)}
+	parts := []string{line(r.Tool) + " conform", "target " + line(r.Target), "profile " + line(r.Profile) + " over " + strings.ToUpper(r.LLP.Name())}
 	if r.Strict {
 		parts = append(parts, "strict")
 	}
@@ -215,7 +215,7 @@ func exercised(r *conformance.Report) string {
 		n    int
 		text string
 	}{
-		{n.OtherProfile, "for other profiles"}, {n.NotSelected, "not selected by --only"}, {n.NotTried, "skipped"},
+		{n.OtherProfile, "for other profiles"}, {n.OtherLLP, "for another lower layer"}, {n.NotSelected, "not selected by --only"}, {n.NotTried, "skipped"},
 	} {
 		if part.n > 0 {
 			rest = append(rest, fmt.Sprintf("%d %s", part.n, part.text))
@@ -240,8 +240,8 @@ func textTotals(b *strings.Builder, r *conformance.Report) {
 // seconds shows a duration in seconds, to the millisecond.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
 
-// Coverage writes how many clauses cases test, RFC by RFC, for people. Its error is
-// that of w.
+// Coverage writes, human-readable, how many clauses the cases test, RFC by RFC. Its
+// error is that of w.
 func Coverage(w io.Writer, coverage []conformance.Coverage) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-9s  %-21s  %s\n", "", "MUST clauses", "SHOULD clauses")

@@ -27,7 +27,7 @@ func text(t *testing.T, r *conformance.Report, o TextOptions) string {
 func TestTextTellsWhatWasSentExpectedAndReceived(t *testing.T) {
 	out := text(t, sample(t), TextOptions{})
 	for _, want := range []string{
-		"urnic v0.9.1 conform · target 192.0.2.17:7471 · profile urnic · 2026-03-14 09:26:53 UTC\n",
+		"urnic v0.9.1 conform · target 192.0.2.17:7471 · profile urnic over TCP · 2026-03-14 09:26:53 UTC\n",
 		"FAIL  rfc5041-7.1-4/end-one-octet-beyond (responder)\n",
 		"FAIL  rfc5041-7.1-4/end-one-octet-beyond (initiator)\n",
 		"  clause    RFC 5041 §7.1, MUST: Untagged: MO plus payload length is within the buffer\n",
@@ -96,7 +96,7 @@ func TestVerboseTextTellsOfPassesAndSkips(t *testing.T) {
 	}
 }
 
-// What is wrong has its octets in the ladder, the tester's at the left and the
+// What is wrong has its bytes in the ladder, the tester's at the left and the
 // target's at the right.
 func TestLadderShowsTheOctetsOfWhatIsWrong(t *testing.T) {
 	got := drawLadder(tooLong(), 80, false)
@@ -147,7 +147,7 @@ func TestLadderShowsTheOctetsOfWhatIsWrong(t *testing.T) {
 	}
 }
 
-// If the target's octets are not said to be wrong, its last ones tell what came in
+// If the target's bytes are not said to be wrong, its last ones tell what came in
 // place of what was expected.
 func TestLadderShowsTheLastOctetsOfTheTarget(t *testing.T) {
 	got := drawLadder(startup(), 80, false)
@@ -241,7 +241,7 @@ func TestEmptyReportIsWritten(t *testing.T) {
 	}
 }
 
-// A failingWriter takes some octets and then none.
+// A failingWriter takes some bytes and then none.
 type failingWriter struct{ rest int }
 
 var errFull = errors.New("no space left")

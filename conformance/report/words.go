@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds a text that comes from a case, in octets. The JSON report has
+// maxText bounds a text that comes from a case, in bytes. The JSON report has
 // the whole.
 const maxText = 4096
 

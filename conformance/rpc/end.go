@@ -52,16 +52,16 @@ func (m *Message) Invalidating() bool {
 	return m.Opcode == wire.SendInvalidate || m.Opcode == wire.SendSEInvalidate
 }
 
-// piece is how many octets of a longer message go into an FPDU.
+// piece is how many bytes of a longer message go into an FPDU.
 const piece = 1024
 
 // Post sends a header with a Payload stream behind it, by one Send. What is wrong with
-// it is for people.
+// it is human-readable.
 func (e *End) Post(h Header, payload []byte, wrong string) {
 	e.PostOctets(append(h.Octets(), payload...), h.String(), wrong)
 }
 
-// PostOctets sends any octets by one Send.
+// PostOctets sends any bytes by one Send.
 func (e *End) PostOctets(b []byte, what, wrong string) {
 	if wrong != "" {
 		what += " (" + wrong + ")"
@@ -188,7 +188,7 @@ func (e *End) AwaitNoMessage(why string) {
 // Lend lends memory for RDMA Reads.
 func (e *End) Lend(data []byte) *Region { return e.memory.lend(data, true, false) }
 
-// Room lends memory of n octets for RDMA Writes.
+// Room lends memory of n bytes for RDMA Writes.
 func (e *End) Room(n int) *Region {
 	data := make([]byte, n)
 	for i := range data {

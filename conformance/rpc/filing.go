@@ -15,7 +15,7 @@ type Filing struct {
 	// Stream is the Payload stream as it came, from behind the header or from the Read
 	// chunk at position zero: reduced, if it was.
 	Stream []byte
-	// Moved is how many octets the other Read chunk has, and Data are these; Chunks is how
+	// Moved is how many bytes the other Read chunk has, and Data are these; Chunks is how
 	// many other Read chunks there are, and Position that of the first.
 	Moved, Chunks int
 	Position      uint32
@@ -102,7 +102,7 @@ func (f *Filing) Writing() (Writing, error) {
 	return w, d.err
 }
 
-// Reading parses the call as a READ, and returns how many octets are wanted.
+// Reading parses the call as a READ, and returns how many bytes are wanted.
 func (f *Filing) Reading() (count uint32, err error) {
 	d := decoder{rest: f.Call.Args}
 	d.opaque(maxHandle)

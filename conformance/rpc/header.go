@@ -34,7 +34,7 @@ const (
 )
 
 // Version is the one that is tested, and MinHeader the length of the shortest header,
-// in octets.
+// in bytes.
 const (
 	Version   = 1
 	MinHeader = 28
@@ -120,7 +120,7 @@ func segments(b []byte, of ...Segment) []byte {
 	return b
 }
 
-// ErrXDR says that octets are not the XDR that they have to be.
+// ErrXDR says that bytes are not the XDR that they have to be.
 var ErrXDR = errors.New("no valid XDR")
 
 // ParseHeader takes a message apart, and returns the Payload stream behind the header.

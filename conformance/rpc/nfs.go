@@ -30,7 +30,7 @@ const (
 	Exist = 17
 )
 
-// Lengths of RFC 1813 §2.4 and §2.5, in octets.
+// Lengths of RFC 1813 §2.4 and §2.5, in bytes.
 const (
 	maxHandle = 64
 	attrLen   = 84

@@ -7,7 +7,7 @@ import (
 )
 
 // PrivateID is the Format Identifier, and PrivateLen the length of the message, in
-// octets (RFC 8797 §4).
+// bytes (RFC 8797 §4).
 const (
 	PrivateID  = 0xF6AB0E18
 	PrivateLen = 8
@@ -16,8 +16,8 @@ const (
 // FlagR says that its sender supports remote invalidation (RFC 8797 §4.1).
 const FlagR = 0x01
 
-// DefaultThreshold is the inline threshold that nobody has spoken of, in octets (RFC
-// 8166 §3.3.3).
+// DefaultThreshold is the inline threshold without private data, in bytes (RFC 8166
+// §3.3.3).
 const DefaultThreshold = 1024
 
 // A Private is what start-up carries of RPC-over-RDMA (RFC 8797 §4).
@@ -27,7 +27,7 @@ type Private struct {
 	Send, Receive uint8 // as they are encoded
 }
 
-// Offer returns the message of who sends and receives n octets at once, a multiple of
+// Offer returns the message of who sends and receives n bytes at once, a multiple of
 // 1024.
 func Offer(n int, flags uint8) Private {
 	size := uint8(n/DefaultThreshold - 1)
@@ -49,7 +49,7 @@ func FindPrivate(b []byte) *Private {
 	return &Private{Version: b[at+4], Flags: b[at+5], Send: b[at+6], Receive: b[at+7]}
 }
 
-// SendSize returns what the message's sender sends at once at most, in octets. That
+// SendSize returns what the message's sender sends at once at most, in bytes. That
 // of nil is the default.
 func (p *Private) SendSize() int {
 	if p == nil {
@@ -58,7 +58,7 @@ func (p *Private) SendSize() int {
 	return (int(p.Send) + 1) * DefaultThreshold
 }
 
-// ReceiveSize returns what it receives at once at most, in octets.
+// ReceiveSize returns what it receives at once at most, in bytes.
 func (p *Private) ReceiveSize() int {
 	if p == nil {
 		return DefaultThreshold

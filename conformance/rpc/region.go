@@ -6,13 +6,13 @@ import (
 	"urnic/conformance/wire"
 )
 
-// A Region is memory that the tester lends to its peer. It is nobody's STag table: the
-// tester looks itself what the peer reaches.
+// A Region is memory that the tester opens to its peer. It is in no STag table: the
+// tester checks itself what the peer accesses.
 type Region struct {
 	STag uint32
-	TO   uint64 // of the first octet
+	TO   uint64 // of the first byte
 	Data []byte
-	// Reads and Writes are what the peer may do, and Read and Written how many octets it
+	// Reads and Writes are what the peer may do, and Read and Written how many bytes it
 	// has read and written so far, the same ones twice if it does so twice.
 	Reads, Writes bool
 	Read, Written int
@@ -25,7 +25,7 @@ type Region struct {
 // Fill is what memory that is lent for results holds at first.
 const Fill = 0xC7
 
-// Segment returns n octets of the region from an offset on, for a chunk.
+// Segment returns n bytes of the region from an offset on, for a chunk.
 func (g *Region) Segment(off, n int) Segment {
 	return Segment{Handle: g.STag, Length: uint32(n), Offset: g.TO + uint64(off)}
 }
@@ -53,7 +53,7 @@ func (c Chunk) At(position uint32) []ReadSegment {
 	return out
 }
 
-// Touched returns how many octets from an offset on have been written at least once.
+// Touched returns how many bytes from an offset on have been written at least once.
 func (g *Region) Touched(off int) int {
 	n := 0
 	for _, t := range g.touched[off:] {
@@ -85,7 +85,7 @@ func (m *memory) lend(data []byte, reads, writes bool) *Region {
 	return g
 }
 
-// find returns n octets at an STag and TO, or says why there are none.
+// find returns n bytes at an STag and TO, or says why there are none.
 func (m *memory) find(stag uint32, to uint64, n int) (*Region, int, error) {
 	for _, g := range m.regions {
 		if g.STag != stag {

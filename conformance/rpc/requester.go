@@ -64,7 +64,7 @@ type Answer struct {
 	Reply  Reply
 }
 
-// Do sends a call and returns its reply, which has to come, and is to be well-formed.
+// Do sends a call and returns its reply, which must arrive and be well-formed.
 func (r *Requester) Do(c Call, with Chunks) Answer {
 	h := r.Header(c, with)
 	r.Send(h, c)
@@ -175,8 +175,8 @@ func (f *File) make() []byte {
 	return handle
 }
 
-// Remove removes the file, unless the connection is gone: whoever uses the name next
-// does so then.
+// Remove removes the file, unless the connection is gone: then the next user of the
+// name removes it.
 func (f *File) Remove() { f.remove(f.r.t.Quiet()) }
 
 // remove does so, and waits for the answer as long as it is told.

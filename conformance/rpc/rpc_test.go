@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// octets returns those that hexadecimal digits stand for, with spaces between them.
+// bytes returns those that hexadecimal digits stand for, with spaces between them.
 func octets(t *testing.T, digits string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))

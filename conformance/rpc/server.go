@@ -47,7 +47,7 @@ func (s *Server) NextCall(timeout time.Duration) (*Incoming, error) {
 }
 
 // AwaitCall returns the next message, which has to be a call. The case is inconclusive
-// if there is none: nobody knows when a client calls.
+// if there is none: a client may call at any time.
 func (s *Server) AwaitCall() *Incoming {
 	in, err := s.NextCall(s.t.Timeout())
 	if err != nil {

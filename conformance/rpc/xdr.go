@@ -22,7 +22,7 @@ func Opaque(b, data []byte) []byte {
 	return append(b, make([]byte, Roundup(len(data)))...)
 }
 
-// Roundup returns how many octets of padding stand behind n octets of opaque data.
+// Roundup returns how many bytes of padding stand behind n bytes of opaque data.
 func Roundup(n int) int { return -n & 3 }
 
 // A decoder takes XDR apart. Once something was wrong, it returns zeros.

@@ -2,7 +2,6 @@ package service
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,8 +15,9 @@ import (
 // from several goroutines, and take their turns.
 //
 // A method returns an [*Error] if the server has answered with one; the session
-// goes on. Any other error ends it, and so does a context that ends before the
-// answer is there: nothing could tell that answer from the next one.
+// continues. Any other error ends the session, and so does a context that ends
+// before the answer has arrived: that answer could not be distinguished from
+// the next one.
 type Client struct {
 	conn  net.Conn
 	lines *bufio.Reader
@@ -120,7 +120,7 @@ func (c *Client) exchange(ctx context.Context, op string, args, result any) erro
 	if _, err := c.conn.Write(line); err != nil {
 		return err
 	}
-	line, err = readLine(c.lines, MaxLine)
+	line, err = ReadLine(c.lines, MaxLine)
 	if err != nil {
 		return err
 	}
@@ -152,28 +152,6 @@ func encode(r Request, args any) ([]byte, error) {
 	}
 	line, err := json.Marshal(r)
 	return append(line, '\n'), err
-}
-
-var errLine = errors.New("a line is too long")
-
-// readLine reads a line of at most limit octets, without its end. The result is
-// the caller's.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	for {
-		piece, err := r.ReadSlice('\n')
-		if len(line)+len(piece) > limit+1 {
-			return nil, errLine
-		}
-		line = append(line, piece...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err != nil:
-			return nil, err
-		default:
-			return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
-		}
-	}
 }
 
 // millis returns a duration as the protocol says it: rounded up, so that little

@@ -56,7 +56,7 @@ func (c *Client) CreateQP(ctx context.Context, attr QPAttr) (*QP, error) {
 	return ask[QP](ctx, c, "qp", attr)
 }
 
-// State tells how a queue pair stands.
+// State returns the state of a queue pair.
 func (c *Client) State(ctx context.Context, qp int) (*State, error) {
 	return ask[State](ctx, c, "state", StateArgs{QP: qp})
 }

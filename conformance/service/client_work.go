@@ -31,7 +31,7 @@ func (c *Client) Release(ctx context.Context, mr int) error {
 	return c.call(ctx, "release", MR{MR: mr}, nil)
 }
 
-// MemoryRead returns n octets of a region from octet off on.
+// MemoryRead returns n bytes of a region from byte off on.
 func (c *Client) MemoryRead(ctx context.Context, mr int, off uint64, n int) ([]byte, error) {
 	d, err := ask[Data](ctx, c, "memory_read", ReadArgs{MR: mr, Offset: off, Length: n})
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Client) MemoryRead(ctx context.Context, mr int, off uint64, n int) ([]b
 	return d.Data, nil
 }
 
-// MemoryWrite changes octets of a region from octet off on.
+// MemoryWrite changes bytes of a region from byte off on.
 func (c *Client) MemoryWrite(ctx context.Context, mr int, off uint64, data []byte) error {
 	return c.call(ctx, "memory_write", WriteArgs{MR: mr, Offset: off, Data: data}, nil)
 }
@@ -70,7 +70,7 @@ func (c *Client) Invalidate(ctx context.Context, args InvalidateArgs) error {
 	return c.call(ctx, "invalidate", args, nil)
 }
 
-// Tag tells how the STag of a region or window stands.
+// Tag returns the state of the STag of a region or window.
 func (c *Client) Tag(ctx context.Context, args TagArgs) (*Tag, error) {
 	return ask[Tag](ctx, c, "tag", args)
 }

@@ -1,28 +1,16 @@
-// Package service is the test service: it lets another program, over a control
-// connection, do with an RNIC what a conformance case needs of its target. The
-// protocol is published, in docs/conform-service.md, so that makers of other
-// RNICs can offer it too; nothing in it depends on Go.
+// Package service is the protocol of the test service, and its client. Over a control
+// connection, the client makes another program do with an RNIC what a conformance
+// case needs of its target. docs/conform-service.md specifies the protocol, so that
+// makers of other RNICs can implement it too. Nothing in it depends on Go.
 //
-// One TCP connection is one session. It has a device of its own, and all that it
-// has opened is gone when the connection ends. The client sends a request in a
-// line of JSON and waits for the answer, a line too:
+// One TCP connection is one session. It has its own device. When the connection ends,
+// all that the session has opened is closed. The client sends a request as a line of
+// JSON and waits for the answer, also a line:
 //
 //	{"id":1,"op":"listen","args":{"private_data":"0102"}}
 //	{"id":1,"result":{"listener":1,"address":"127.0.0.1:40123"}}
 //
-// [Dial] returns a [Client], which has a method for each operation; [Serve] is
-// the server, over package rnic.
-//
-// # Whose memory it is
-//
-// A client may read registered memory while the peer writes to it: that is what
-// cases are about. The peer's data are placed by goroutines of the RNIC, and
-// nothing in Go would order the two. So regions lie in a file in memory, which is
-// mapped for the RNIC alone; the service reads and writes them through the
-// kernel, by file offset, as it would if a device wrote to them by DMA. A read
-// sees what has been placed before it, and of what is placed at the same time
-// any part.
-//
-// Receives without a region have buffers in Go memory. Those are read after the
-// completion only, which orders it.
+// [Dial] returns a [Client], which has a method for each operation. Package server,
+// below this one, is the server over package rnic. The tester links only the client,
+// and so no code of the stack that it tests.
 package service

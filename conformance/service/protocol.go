@@ -8,7 +8,7 @@ import (
 // Version is that of the protocol. A server answers another one with an error.
 const Version = 1
 
-// MaxLine is how many octets a line may have, in either direction.
+// MaxLine is how many bytes a line may have, in either direction.
 const MaxLine = 4 << 20
 
 // A Request asks for one operation.
@@ -18,7 +18,7 @@ type Request struct {
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// An Answer tells what has become of a Request.
+// An Answer is the answer to a Request.
 type Answer struct {
 	ID     uint64          `json:"id"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -96,6 +96,12 @@ type Failure struct {
 	ORD         uint16 `json:"ord,omitempty"`
 }
 
+// Which end of a stream a Terminate was of.
+const (
+	Sent     = "sent"
+	Received = "received"
+)
+
 // A Terminate is a Terminate message (RFC 5040 §4.8).
 type Terminate struct {
 	Direction string `json:"direction"` // "sent" or "received"
@@ -109,7 +115,7 @@ type Terminate struct {
 	RDMAHeader    Hex     `json:"rdma_header,omitempty"`    // if R
 }
 
-// Word returns the first two octets of the message as a number.
+// Word returns the first two bytes of the message as a number.
 func (t *Terminate) Word() uint16 {
 	return uint16(t.Layer)<<12 | uint16(t.EType&0xF)<<8 | uint16(t.Code)
 }

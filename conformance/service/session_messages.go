@@ -10,10 +10,17 @@ type Hello struct {
 	Version        int    `json:"version"`
 	Implementation string `json:"implementation"`
 	Release        string `json:"release"` // its version
+	LLP            string `json:"llp"`     // what its connections run on: LLPTCP, as if it were empty, or LLPRDP
 
 	Features Features `json:"features"`
 	Limits   Limits   `json:"limits"`
 }
+
+// What an RNIC's connections run on.
+const (
+	LLPTCP = "tcp" // MPA over TCP
+	LLPRDP = "rdp" // DDP over RDP
+)
 
 // Features say what the RNIC can do. A case that needs more does not apply.
 type Features struct {
@@ -45,13 +52,13 @@ type Features struct {
 type Limits struct {
 	IRD         int    `json:"ird"`
 	ORD         int    `json:"ord"`
-	PrivateData int    `json:"private_data"` // octets, with revision 2; 4 more with revision 1
-	Message     Uint64 `json:"message"`      // octets of one message
+	PrivateData int    `json:"private_data"` // bytes, with revision 2; 4 more with revision 1
+	Message     Uint64 `json:"message"`      // bytes of one message
 	SGE         int    `json:"sge"`          // pieces of one SGL
-	Inline      int    `json:"inline"`       // octets of inline data
+	Inline      int    `json:"inline"`       // bytes of inline data
 
-	Line      int    `json:"line"`       // octets of a line
-	Data      int    `json:"data"`       // octets of one memory_read, and of one receive without a region
+	Line      int    `json:"line"`       // bytes of a line
+	Data      int    `json:"data"`       // bytes of one memory_read, and of one receive without a region
 	Timeout   int    `json:"timeout_ms"` // of an operation that waits
 	Domains   int    `json:"domains"`
 	QPs       int    `json:"qps"`
@@ -127,7 +134,7 @@ type Counters struct {
 	Received map[string]Count `json:"received"`
 }
 
-// A Count says how many messages there were, and their octets above DDP.
+// A Count says how many messages there were, and their bytes above DDP.
 type Count struct {
 	Messages uint64 `json:"messages"`
 	Octets   uint64 `json:"octets"`

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Hex is octets, in JSON a string of hexadecimal digits.
+// Hex is bytes, in JSON a string of hexadecimal digits.
 type Hex []byte
 
 // String returns the digits.
@@ -28,7 +28,7 @@ func (h *Hex) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
-		return fmt.Errorf("octets are a string of hexadecimal digits, not %s", shorten(b))
+		return fmt.Errorf("octets are a string of hexadecimal digits, not %s", Shorten(b))
 	}
 	digits := b[1 : len(b)-1]
 	octets := make([]byte, hex.DecodedLen(len(digits)))
@@ -82,7 +82,7 @@ func number(b []byte, bits int) (uint64, error) {
 		return 0, nil
 	}
 	fail := func() (uint64, error) {
-		return 0, fmt.Errorf("%s is not a number of %d bits: say 0 to 2^53, or a string of 0x and hexadecimal digits", shorten(b), bits)
+		return 0, fmt.Errorf("%s is not a number of %d bits: say 0 to 2^53, or a string of 0x and hexadecimal digits", Shorten(b), bits)
 	}
 	if len(b) > 0 && b[0] == '"' {
 		var s string
@@ -103,8 +103,8 @@ func number(b []byte, bits int) (uint64, error) {
 	return v, nil
 }
 
-// shorten returns the beginning of something that is wrong, for people.
-func shorten(b []byte) string {
+// Shorten returns the beginning of something that is wrong, human-readable.
+func Shorten(b []byte) string {
 	const most = 40
 	if len(b) > most {
 		return string(b[:most]) + "…"
@@ -112,12 +112,12 @@ func shorten(b []byte) string {
 	return string(b)
 }
 
-// Pattern returns the octets with which memory can be filled: octet i of the
+// Pattern returns the bytes with which memory can be filled: byte i of the
 // pattern of a seed is (seed + i + i/256) mod 256.
-func Pattern(seed uint8, n int) []byte { return pattern(seed, 0, n) }
+func Pattern(seed uint8, n int) []byte { return PatternAt(seed, 0, n) }
 
-// pattern returns n octets of a pattern from octet off on.
-func pattern(seed uint8, off, n int) []byte {
+// PatternAt returns n bytes of a pattern from byte off on.
+func PatternAt(seed uint8, off, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		at := off + i

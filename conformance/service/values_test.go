@@ -41,3 +41,12 @@ func TestOctetsAreHexadecimal(t *testing.T) {
 		}
 	}
 }
+
+func TestPatternIsAsDocumented(t *testing.T) {
+	p := Pattern(250, 600)
+	for i, b := range p {
+		if int(b) != (250+i+i/256)%256 {
+			t.Fatalf("octet %d is %d", i, b)
+		}
+	}
+}

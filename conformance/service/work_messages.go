@@ -15,7 +15,7 @@ type RegisterArgs struct {
 	// Fast makes a region that is not valid until fast_register.
 	Fast bool `json:"fast,omitempty"`
 
-	Fill    uint8  `json:"fill,omitempty"`    // each octet
+	Fill    uint8  `json:"fill,omitempty"`    // each byte
 	Pattern *uint8 `json:"pattern,omitempty"` // or the seed of a Pattern
 }
 
@@ -37,10 +37,10 @@ type Region struct {
 	Length uint64 `json:"length"`
 }
 
-// Remote names octet off of the region, for the other side.
+// Remote names byte off of the region, for the other side.
 func (r *Region) Remote(off uint64) Remote { return Remote{STag: r.STag, TO: r.TO + Uint64(off)} }
 
-// Piece names n octets of the region from octet off on.
+// Piece names n bytes of the region from byte off on.
 func (r *Region) Piece(off uint64, n uint32) Piece { return Piece{MR: r.MR, Offset: off, Length: n} }
 
 // MR is the number of a region.
@@ -134,7 +134,7 @@ type Window struct {
 	TO   Uint64 `json:"to"`
 }
 
-// Remote names octet off of the window, for the other side.
+// Remote names byte off of the window, for the other side.
 func (w *Window) Remote(off uint64) Remote { return Remote{STag: w.STag, TO: w.TO + Uint64(off)} }
 
 // InvalidateArgs are those of invalidate.
@@ -171,7 +171,7 @@ type Piece struct {
 	Length uint32 `json:"length"`
 }
 
-// A Recv is a receive: into a buffer of Length octets that the service provides,
+// A Recv is a receive: into a buffer of Length bytes that the service provides,
 // whose content comes with the completion, or into pieces of regions.
 type Recv struct {
 	Length uint32  `json:"length,omitempty"`
@@ -210,14 +210,14 @@ type Post struct {
 	Op string `json:"op"`
 
 	// SGL is the data that are sent, the one place where those of a Read go, or
-	// where the 8 octets of an atomic's original value go, which may be missing.
+	// where the 8 bytes of an atomic's original value go, which may be missing.
 	SGL []Piece `json:"sgl,omitempty"`
 	// Data in its place are copied by the service.
 	Data Hex `json:"data,omitempty"`
 
 	Remote     Remote `json:"remote,omitzero"`
 	Invalidate STag   `json:"invalidate,omitempty"` // send_inv, send_se_inv: the peer's
-	Immediate  Uint64 `json:"immediate,omitempty"`  // its 8 octets in network order
+	Immediate  Uint64 `json:"immediate,omitempty"`  // its 8 bytes in network order
 
 	Add         Uint64  `json:"add,omitempty"`
 	AddMask     Uint64  `json:"add_mask,omitempty"` // 0: one field of 64 bits
@@ -273,7 +273,7 @@ type CompletionArgs struct {
 	Timeout int    `json:"timeout_ms"`
 }
 
-// A Completion tells how a request has ended.
+// A Completion reports how a request has ended.
 type Completion struct {
 	ID     uint64 `json:"id"`
 	Op     string `json:"op"`

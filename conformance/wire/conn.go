@@ -22,6 +22,7 @@ type Recorder interface {
 // A Conn is the tester's end of one connection. It is for one goroutine.
 type Conn struct {
 	nc     net.Conn
+	msgs   *messages // over RDP; nil: MPA over TCP
 	tape   *Tape
 	num    int
 	rec    Recorder
@@ -61,7 +62,7 @@ func (e End) String() string {
 // EndError is what reading returns once the target's half has ended.
 type EndError struct {
 	End  End
-	Rest int // how many octets stand before the end that make nothing whole
+	Rest int // how many bytes stand before the end that make nothing whole
 }
 
 // Error says how it ended.
@@ -75,12 +76,17 @@ func (e *EndError) Error() string {
 // ErrSilence is what reading returns if nothing whole comes in time.
 var ErrSilence = errors.New("nothing came in time")
 
-// NewConn returns a Conn that tapes what passes over nc. The recorder may be nil.
+// NewConn returns a Conn that tapes what passes over nc: DDP over RDP if nc is a MessageConn, else MPA. The recorder, of
+// MPA, may be nil.
 func NewConn(nc net.Conn, tape *Tape, rec Recorder) *Conn {
-	if tcp, ok := nc.(*net.TCPConn); ok {
-		_ = tcp.SetNoDelay(true) // what is sent in pieces leaves in pieces
+	c := &Conn{nc: nc, tape: tape, num: tape.newConn(), rec: rec, watch: newWatch(1)}
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		_ = nc.SetNoDelay(true) // what is sent in pieces leaves in pieces
+	case MessageConn:
+		c.msgs = &messages{nc: nc, early: map[uint32][]byte{}}
 	}
-	return &Conn{nc: nc, tape: tape, num: tape.newConn(), rec: rec, watch: newWatch(1)}
+	return c
 }
 
 // BeginMSNs says that the target's queues begin with another MSN than 1. It precedes
@@ -101,13 +107,13 @@ func (c *Conn) Note(by Side, format string, args ...any) {
 // writeTimeout bounds how long the target may leave its receive buffer full.
 const writeTimeout = 10 * time.Second
 
-// SendRaw sends octets as they are. What they are, and what is wrong with them, is
-// for people.
+// SendRaw sends bytes as they are; over RDP, they are one message. What they are, and
+// what is wrong with them, is human-readable.
 func (c *Conn) SendRaw(b []byte, what, wrong string) error {
 	return c.send(b, Event{By: Tester, Conn: c.num, What: what, Wrong: wrong, Octets: b})
 }
 
-// SendPieces sends octets as SendRaw does, size octets at a time: in a TCP segment
+// SendPieces sends bytes as SendRaw does, size bytes at a time: in a TCP segment
 // each, as far as TCP is told.
 func (c *Conn) SendPieces(b []byte, size int, what, wrong string) error {
 	c.tape.Add(Event{By: Tester, Conn: c.num, What: what, Wrong: wrong, Octets: b})
@@ -124,9 +130,16 @@ func (c *Conn) send(b []byte, e Event) error {
 	return c.write(b)
 }
 
-// Together calls send, and lets all that it sends leave by one write to TCP: so the target
+// Together calls send, and lets all that it sends leave by one write: so the target
 // has it at once, however busy the tester's machine is.
 func (c *Conn) Together(send func()) error {
+	if c.msgs != nil {
+		c.msgs.held = [][]byte{}
+		send()
+		b := c.msgs.held
+		c.msgs.held = nil
+		return c.writeMessages(b...)
+	}
 	c.held = []byte{}
 	send()
 	b := c.held
@@ -134,7 +147,24 @@ func (c *Conn) Together(send func()) error {
 	return c.write(b)
 }
 
+// atOnce is how many bytes SendFrames writes at once. Each time, the target has writeTimeout.
+const atOnce = 1 << 16
+
+// SendFrames sends what Frame has returned, together. What it is, and what is wrong with it,
+// is human-readable.
+func (c *Conn) SendFrames(frames [][]byte, what, wrong string) error {
+	b := slices.Concat(frames...)
+	if c.msgs == nil {
+		return c.SendPieces(b, atOnce, what, wrong)
+	}
+	c.tape.Add(Event{By: Tester, Conn: c.num, What: what, Wrong: wrong, Octets: b})
+	return c.writeMessages(frames...)
+}
+
 func (c *Conn) write(b []byte) error {
+	if c.msgs != nil {
+		return c.writeMessages(b)
+	}
 	if c.held != nil {
 		c.held = append(c.held, b...)
 		return nil
@@ -152,8 +182,11 @@ func (c *Conn) write(b []byte) error {
 	return nil
 }
 
-// SendFrame sends a start-up frame.
+// SendFrame sends a start-up frame; over RDP, what stands for it there.
 func (c *Conn) SendFrame(f Frame, wrong string) error {
+	if c.msgs != nil {
+		return c.SendRaw(offerOf(f), describeOffer(f), wrong)
+	}
 	return c.SendRaw(f.Octets(), f.String(), wrong)
 }
 
@@ -165,8 +198,23 @@ func (c *Conn) Operate(sendMarkers, receiveMarkers, crc bool) {
 }
 
 // Frame returns the FPDU of an ULPDU, with the markers that are due, as the next
-// one in the stream; who calls it sends it.
-func (c *Conn) Frame(ulpdu []byte, flaw Flaw) []byte { return c.out.frame(ulpdu, flaw) }
+// one in the stream; over RDP, it is the message with the number that is due. Who calls it
+// sends it, as SendFrames does.
+func (c *Conn) Frame(ulpdu []byte, flaw Flaw) []byte {
+	if c.msgs != nil {
+		return c.msgs.frame(ulpdu, flaw)
+	}
+	return c.out.frame(ulpdu, flaw)
+}
+
+// Lead returns how many bytes stand before the ULPDU in what Frame returns, if there are no
+// markers.
+func (c *Conn) Lead() int {
+	if c.msgs != nil {
+		return messageHeaderLen
+	}
+	return lengthLen
+}
 
 // SendULPDU sends an FPDU with whatever it is given.
 func (c *Conn) SendULPDU(ulpdu []byte, flaw Flaw, what string) error {
@@ -194,7 +242,7 @@ func (c *Conn) sendFPDU(ulpdu []byte, flaw Flaw, e Event) error {
 
 var errNotTCP = errors.New("not a TCP connection")
 
-// fill waits until n octets are there.
+// fill waits until n bytes are there.
 func (c *Conn) fill(n int, deadline time.Time) error {
 	for len(c.in) < n {
 		if c.end != Open {
@@ -235,7 +283,9 @@ func (c *Conn) ended(e End) {
 	if e == Reset {
 		what = "RST"
 	}
-	c.tape.Add(Event{By: Target, Conn: c.num, What: what})
+	if c.msgs == nil || e == Reset { // else it was a message, which is taped
+		c.tape.Add(Event{By: Target, Conn: c.num, What: what})
+	}
 	if c.rec == nil {
 		return
 	}
@@ -246,7 +296,7 @@ func (c *Conn) ended(e End) {
 	}
 }
 
-// take removes n octets that are there.
+// take removes n bytes that are there.
 func (c *Conn) take(n int) []byte {
 	b := c.in[:n:n]
 	c.in = c.in[n:]
@@ -258,6 +308,9 @@ func (c *Conn) take(n int) []byte {
 func (c *Conn) ReadFrame(timeout time.Duration) (_ Frame, err error) {
 	defer func() { c.tape.Look(!missing(err)) }()
 	deadline := time.Now().Add(timeout)
+	if c.msgs != nil {
+		return c.readOffer(deadline)
+	}
 	if err := c.fill(FrameLen, deadline); err != nil {
 		c.leftover()
 		return Frame{}, err
@@ -277,7 +330,7 @@ func (c *Conn) ReadFrame(timeout time.Duration) (_ Frame, err error) {
 	return f, nil
 }
 
-// leftover tapes octets that have come and make nothing whole.
+// leftover tapes bytes that have come and make nothing whole.
 func (c *Conn) leftover() {
 	if len(c.in) > 0 {
 		c.tape.Add(Event{By: Target, Conn: c.num, What: fmt.Sprintf("%d octets that make nothing whole", len(c.in)), Octets: c.in})
@@ -301,6 +354,13 @@ type Arrival struct {
 func (c *Conn) Next(timeout time.Duration) (_ Arrival, err error) {
 	defer func() { c.tape.Look(!missing(err)) }()
 	deadline := time.Now().Add(timeout)
+	if c.msgs != nil {
+		p, err := c.nextMessage(deadline)
+		if err != nil {
+			return Arrival{}, err
+		}
+		return c.arrived(p), nil
+	}
 	before, state := c.in, c.inward
 	taken := 0
 	p, err := c.inward.read(func(n int) ([]byte, error) {
@@ -318,6 +378,11 @@ func (c *Conn) Next(timeout time.Duration) (_ Arrival, err error) {
 		return Arrival{}, err
 	}
 	c.take(taken)
+	return c.arrived(p), nil
+}
+
+// arrived judges a segment that came.
+func (c *Conn) arrived(p FPDU) Arrival {
 	s, err := ParseSegment(p.ULPDU)
 	a := Arrival{Segment: s, FPDU: p, Faults: p.Faults}
 	if err != nil {
@@ -334,20 +399,23 @@ func (c *Conn) Next(timeout time.Duration) (_ Arrival, err error) {
 		e.Wrong += f.What
 	}
 	c.tape.Add(e)
-	return a, nil
+	return a
 }
 
 // Faults returns the rules that the target has broken so far in what it sent.
 func (c *Conn) Faults() []Fault { return c.faults }
 
-// Buffered returns how many octets have come that nothing has read yet.
+// Buffered returns how many bytes have come that nothing has read yet.
 func (c *Conn) Buffered() int { return len(c.in) }
 
 // End returns how the target's half has ended, as far as it was seen.
 func (c *Conn) End() End { return c.end }
 
-// CloseWrite ends the tester's half by FIN.
+// CloseWrite ends the tester's half by FIN; over RDP, by the message that takes its place.
 func (c *Conn) CloseWrite() error {
+	if c.msgs != nil {
+		return c.sendEnd()
+	}
 	c.tape.Add(Event{By: Tester, Conn: c.num, What: "FIN"})
 	if c.rec != nil {
 		c.rec.Close(true)
@@ -368,6 +436,7 @@ func (c *Conn) Reset() error {
 	if c.rec != nil {
 		c.rec.Reset(true)
 	}
+	// RDP does so whenever it is closed.
 	if tcp, ok := c.nc.(*net.TCPConn); ok {
 		if err := tcp.SetLinger(0); err != nil {
 			return errors.Join(err, c.nc.Close())
@@ -384,6 +453,9 @@ func (c *Conn) Close() error {
 	c.closed = true
 	if c.rec != nil {
 		c.rec.Close(true)
+	}
+	if c.msgs != nil {
+		c.depart()
 	}
 	return c.nc.Close()
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }

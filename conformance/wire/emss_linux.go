@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EMSS returns how many octets the target can have in one TCP segment at most, if
-// the tester has said that it takes segments of mss octets: timestamps, if they are
+// EMSS returns how many bytes the target can have in one TCP segment at most, if
+// the tester has said that it takes segments of mss bytes: timestamps, if they are
 // in use, take some of them.
 func (c *Conn) EMSS(mss int) (int, error) {
 	tcp, ok := c.nc.(*net.TCPConn)

@@ -17,26 +17,28 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A Flaw is what is wrong with an FPDU by intent. The zero Flaw is none.
+// A Flaw is what is wrong with an FPDU by intent. The zero Flaw is none. Of the fields, RDP's
+// messages have CRC, BigEndian, FlipAfter, CutTo and Number.
 type Flaw struct {
 	Length    int                                // added to ULPDU_Length, and to nothing else
-	Pad       byte                               // what pad octets are, instead of 0
+	Pad       byte                               // what pad bytes are, instead of 0
 	CRC       func(crc uint32) uint32            // changes the CRC
-	BigEndian bool                               // the CRC's octets stand the other way round
+	BigEndian bool                               // the CRC's bytes stand the other way round
 	Marker    func(n int, pointer uint16) uint16 // changes the FPDUPTR of the FPDU's n-th marker, from 0
 	Reserved  uint16                             // what markers' reserved fields hold
 	FlipAfter func(fpdu []byte)                  // changes the finished FPDU
 	NoMarkers bool                               // leaves markers out, though they are due
 	Wrong     string                             // says so for people
 	AfterCRC  []byte                             // follows it
-	CutTo     int                                // if not 0, how many of its octets are sent
+	CutTo     int                                // if not 0, how many of its bytes are sent
+	Number    func(number uint32) uint32         // over RDP: changes the segment's number
 }
 
 // A framer makes FPDUs of one direction.
 type framer struct {
 	markers bool
 	crc     bool
-	pos     uint64 // octets of full operation so far, markers among them
+	pos     uint64 // bytes of full operation so far, markers among them
 }
 
 // frame returns the FPDU of an ULPDU.
@@ -98,7 +100,7 @@ type deframer struct {
 	pos     uint64
 }
 
-// An FPDU is one that came.
+// An FPDU is one that came; over RDP, a message with a segment.
 type FPDU struct {
 	Octets  []byte // all of it, markers among them
 	ULPDU   []byte
@@ -110,12 +112,12 @@ type FPDU struct {
 
 // A Marker is one that came.
 type Marker struct {
-	At       int // where in the FPDU's octets
+	At       int // where in the FPDU's bytes
 	Reserved uint16
 	Pointer  uint16
 }
 
-// read takes the next FPDU from get, which returns the n octets that follow.
+// read takes the next FPDU from get, which returns the n bytes that follow.
 func (d *deframer) read(get func(n int) ([]byte, error)) (FPDU, error) {
 	var p FPDU
 	start := d.pos
@@ -224,6 +226,8 @@ const (
 	FaultTO             Rule = "TO"              // RFC 5041 §5.2
 	FaultInvalidate     Rule = "Invalidate STag" // RFC 5040 §4.1
 	FaultMessage        Rule = "message"         // RFC 5041 §5.2: a message's segments agree
+	FaultNumber         Rule = "segment number"  // docs/ddp-over-rdp.md, Messages
+	FaultHeader         Rule = "message header"  // docs/ddp-over-rdp.md, Messages
 )
 
 // A Fault is a rule that the target has broken.

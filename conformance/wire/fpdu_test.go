@@ -10,7 +10,7 @@ import (
 	"urnic/mpa"
 )
 
-// reader returns octets one piece after another.
+// reader returns bytes one piece after another.
 func reader(b []byte) func(n int) ([]byte, error) {
 	return func(n int) ([]byte, error) {
 		if n > len(b) {
@@ -43,7 +43,7 @@ func TestFPDUsOfTheRFC(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("figure 5 is\n%x, not\n%x", got, want)
 	}
-	f.pos = 512 - 20 // the second's marker stands 20 octets behind its header
+	f.pos = 512 - 20 // the second's marker stands 20 bytes behind its header
 	got = f.frame(second.Octets(), Flaw{})
 	want = unhex(t, "002a4143"+"00000000"+"00000000"+"00000002"+"00000000"+"00000014"+hex.EncodeToString(zeros)+"84925898")
 	if !bytes.Equal(got, want) {
@@ -52,7 +52,7 @@ func TestFPDUsOfTheRFC(t *testing.T) {
 }
 
 // Two readings of the RFC, this one and that of package mpa, come to the same
-// octets, with markers at all places.
+// bytes, with markers at all places.
 func TestFPDUsAreThoseOfPackageMPA(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, markers := range []bool{false, true} {

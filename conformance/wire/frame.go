@@ -22,13 +22,13 @@ const (
 )
 
 // FrameLen is the length of a start-up frame without private data, and
-// MaxPrivateData how many of those it may have, in octets.
+// MaxPrivateData how many of those it may have, in bytes.
 const (
 	FrameLen       = 20
 	MaxPrivateData = 512
 )
 
-// A Frame is a start-up frame (RFC 5044 §7.1.1). Octets writes down whatever it
+// A Frame is a start-up frame (RFC 5044 §7.1.1). Bytes writes down whatever it
 // is given, right or wrong.
 type Frame struct {
 	Key     string
@@ -57,7 +57,7 @@ func (f Frame) Octets() []byte {
 	return append(b, f.Private...)
 }
 
-// parseFrameHeader takes the first FrameLen octets of a frame apart.
+// parseFrameHeader takes the first FrameLen bytes of a frame apart.
 func parseFrameHeader(b []byte) Frame {
 	f := Frame{Key: string(b[:16]), Flags: b[16], Rev: b[17]}
 	f.Length = int(binary.BigEndian.Uint16(b[18:20]))
@@ -110,10 +110,10 @@ func orderFlags(flags []string) string {
 	return strings.Join(out, " ")
 }
 
-// EnhancedLen is the length of an Enhanced block in octets.
+// EnhancedLen is the length of an Enhanced block in bytes.
 const EnhancedLen = 4
 
-// NoDepth in place of an IRD or ORD leaves it to the ULP (RFC 6581 §9.1).
+// NoDepth instead of an IRD or ORD leaves it to the ULP (RFC 6581 §9.1).
 const NoDepth = 0x3FFF
 
 // Enhanced is the block that enhanced private data begin with (RFC 6581 §9).

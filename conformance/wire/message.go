@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ReadRequestLen, AtomicRequestLen and AtomicResponseLen are the lengths of RDMAP
-// headers in octets.
+// ReadRequestLen, AtomicRequestLen and AtomicResponseLen are the lengths of
+// RDMAP headers in bytes.
 const (
 	ReadRequestLen    = 28
 	AtomicRequestLen  = 52
@@ -186,7 +186,8 @@ func (c Code) Is(want Code) bool { return c == want || c == want.swapped() }
 
 func (c Code) swapped() Code { return c&0x00FF | c>>4&0x0F00 | c<<4&0xF000 }
 
-// Bits of a Terminate's header control field (RFC 5040 §4.8), in its third octet.
+// Bits of a Terminate's header control field (RFC 5040 §4.8), in its third
+// byte.
 const (
 	TermM = 0x80 // a DDP segment length follows
 	TermD = 0x40 // a DDP header follows
@@ -196,8 +197,8 @@ const (
 // TerminateHeader is a Terminate's payload (RFC 5040 §4.8).
 type TerminateHeader struct {
 	Code    Code
-	Control uint8  // the octet of the header control bits, with the reserved bits beside them
-	Rest    uint8  // the octet of reserved bits
+	Control uint8  // the byte of the header control bits, with the reserved bits beside them
+	Rest    uint8  // the byte of reserved bits
 	Tail    []byte // segment length, DDP header and RDMAP header, as far as they're there
 }
 
@@ -220,9 +221,9 @@ func ParseTerminate(b []byte) (TerminateHeader, error) {
 	return h, nil
 }
 
-// Headers takes apart what follows the control bits, by the bits that are set: the
-// DDP segment length, the DDP header and the RDMAP header. It returns ErrShort if
-// something that they announce isn't there.
+// Headers decodes what follows the control bits, by the bits that are set: the DDP
+// segment length, the DDP header and the RDMAP header. It returns ErrShort if
+// something that they announce is missing.
 func (h TerminateHeader) Headers() (length uint16, ddp, rdmap []byte, err error) {
 	b := h.Tail
 	if h.Control&TermM != 0 {

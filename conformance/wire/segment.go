@@ -70,7 +70,7 @@ func (o Opcode) Queue() uint32 {
 }
 
 // A Segment is a DDP segment with RDMAP's control field (RFC 5041 §4, RFC 5040
-// §4.1). Octets writes down whatever it is given, right or wrong.
+// §4.1). Bytes writes down whatever it is given, right or wrong.
 type Segment struct {
 	Tagged, Last bool
 	Reserved     uint8 // DDP's four reserved bits, 0 to 15
@@ -90,7 +90,7 @@ type Segment struct {
 
 	Payload []byte
 
-	// Wrong says, for people, what is wrong with the segment by intent.
+	// Wrong says, human-readable, what is deliberately wrong with the segment.
 	Wrong string
 }
 

@@ -48,7 +48,7 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// Headers come to what they were made of, and are short if an octet is missing.
+// Headers come to what they were made of, and are short if a byte is missing.
 func TestHeadersRoundTrip(t *testing.T) {
 	read := ReadHeader{1, 2, 3, 4, 5}
 	if got, err := ParseReadHeader(read.Octets()); got != read || err != nil {

@@ -33,10 +33,10 @@ type Event struct {
 	Length int      `json:"length,omitempty"` // how many there were
 }
 
-// Octets are octets that JSON shows in hexadecimal.
+// Octets are bytes that JSON shows in hexadecimal.
 type Octets []byte
 
-// MarshalJSON returns the octets as a text of hexadecimal digits.
+// MarshalJSON returns the bytes as a text of hexadecimal digits.
 func (o Octets) MarshalJSON() ([]byte, error) { return json.Marshal(hex.EncodeToString(o)) }
 
 // UnmarshalJSON reads what MarshalJSON has written.
@@ -74,7 +74,7 @@ type Tape struct {
 // NewTape returns an empty tape whose time begins now.
 func NewTape() *Tape { return &Tape{began: time.Now()} }
 
-// Add adds an event, at this moment. The octets are copied.
+// Add adds an event, at this moment. The bytes are copied.
 func (t *Tape) Add(e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +95,7 @@ func (t *Tape) Add(e Event) {
 	}
 }
 
-// Note adds an event without octets.
+// Note adds an event without bytes.
 func (t *Tape) Note(by Side, what string) { t.Add(Event{By: by, What: what}) }
 
 // Events returns the events so far, and how many found no place. If some did not, an

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -31,7 +32,10 @@ func post(t *testing.T, l *ddptest.LLP, segments ...string) {
 func receive(t *testing.T, l *ddptest.LLP, n int) (got []string) {
 	t.Helper()
 	for range n {
-		if err := l.Receive(func(b []byte, order uint64) { got = append(got, fmt.Sprintf("%d:%s", order, b)) }); err != nil {
+		if err := l.Receive(func(b []byte, order uint64) error {
+			got = append(got, fmt.Sprintf("%d:%s", order, b))
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,4 +208,101 @@ func TestDiscardDropsUntilTheEnd(t *testing.T) {
 	if err := b.Discard(); err != nil || b.Waiting() != 0 {
 		t.Errorf("Discard = %v; %d segments wait", err, b.Waiting())
 	}
+}
+
+// A segment that place does not take comes again, first, whatever the order of the rest.
+func TestSegmentThatIsNotTakenComesAgainFirst(t *testing.T) {
+	a, b := ddptest.Pair(ddptest.Options{Seed: 5, Reorder: 4})
+	post(t, a, "aa", "bb", "cc", "dd")
+	later := errors.New("later")
+	var first string
+	for i := range 5 {
+		var some bool
+		var err error
+		refuse := func(seg []byte, _ uint64) error {
+			if i > 0 && string(seg) != first {
+				t.Errorf("%q came after %q, which was not taken", seg, first)
+			}
+			first = string(seg)
+			return later
+		}
+		if i%2 == 0 {
+			err = b.Receive(refuse)
+		} else {
+			some, err = b.TryReceive(refuse)
+		}
+		if some || err != later || b.Waiting() != 4 { //nolint:errorlint // as it is
+			t.Fatalf("%v, %v; %d segments wait", some, err, b.Waiting())
+		}
+	}
+	if got := receive(t, b, 4); !strings.HasSuffix(got[0], first) || len(slices.Compact(slices.Sorted(slices.Values(got)))) != 4 {
+		t.Errorf("received %q; want %q first", got, first)
+	}
+}
+
+func TestFlushWaitsWhileTooMuchIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := ddptest.Pair(ddptest.Options{Flight: 10})
+		for range 3 {
+			if ok, err := a.Post(make([]byte, 6), nil, false); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		for want := range uint64(3) {
+			if done, err := a.Flush(false); done != (want == 2) || err != nil || a.Accepted() != want+1 {
+				t.Errorf("Flush = %v, %v; %d of %d accepted", done, err, a.Accepted(), a.Posted())
+			}
+			receive(t, b, 1)
+		}
+		_, _ = a.Post(make([]byte, 11), nil, false) // longer than all there may be
+		_, _ = a.Post(make([]byte, 1), nil, false)
+		if _, err := a.Flush(false); err != nil || a.Accepted() != 4 {
+			t.Errorf("%v; %d accepted", err, a.Accepted())
+		}
+		done := make(chan error)
+		go func() {
+			_, err := a.Flush(true)
+			done <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("Flush has not waited: %v", err)
+		default:
+		}
+		receive(t, b, 1)
+		if err := <-done; err != nil || a.Accepted() != 5 {
+			t.Errorf("%v; %d accepted", err, a.Accepted())
+		}
+	})
+}
+
+func TestInterruptEndsOneWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := ddptest.Pair(ddptest.Options{})
+		for name, wait := range map[string]func() error{"Await": b.Await, "Receive": func() error { return b.Receive(nil) }} {
+			b.Interrupt() // before the wait
+			if err := wait(); !errors.Is(err, ddptest.ErrInterrupted) {
+				t.Errorf("%s = %v", name, err)
+			}
+			done := make(chan error)
+			go func() { done <- wait() }()
+			synctest.Wait()
+			b.Interrupt() // during it
+			if err := <-done; !errors.Is(err, ddptest.ErrInterrupted) {
+				t.Errorf("%s = %v", name, err)
+			}
+		}
+		post(t, a, "data")
+		b.Interrupt() // who finds something does not wait
+		if err := b.Await(); err != nil {
+			t.Error(err)
+		}
+		if got := receive(t, b, 1); !slices.Equal(got, []string{"0:data"}) {
+			t.Errorf("received %q", got)
+		}
+		if err := b.Await(); !errors.Is(err, ddptest.ErrInterrupted) {
+			t.Errorf("Await = %v", err)
+		}
+	})
 }

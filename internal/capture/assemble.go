@@ -1,8 +1,8 @@
 package capture
 
-// waits reports whether a segment acknowledges octets that were not seen. Then
+// waits reports whether a segment acknowledges bytes that were not seen. Then
 // the capture either has packets out of order or lost some. The segment must
-// wait until that is clear: what the acknowledged octets caused must not be
+// wait until that is clear: what the acknowledged bytes caused must not be
 // seen before them.
 func (c *conn) waits(from Side, s *segment) bool {
 	peer := &c.dirs[1-from]
@@ -66,7 +66,7 @@ func (a *Assembler) giveUp(c *conn) {
 	a.release(c)
 }
 
-// isHeld reports whether the next octet of a side is in a segment that waits.
+// isHeld reports whether the next byte of a side is in a segment that waits.
 func (c *conn) isHeld(side Side) bool {
 	d := &c.dirs[side]
 	for i := range c.held {
@@ -78,7 +78,7 @@ func (c *conn) isHeld(side Side) bool {
 	return false
 }
 
-// skip counts octets as lost: up to the next that is there, but not beyond end. Octets
+// skip counts bytes as lost: up to the next that is there, but not beyond end. Bytes
 // whose checksum was wrong are better than none.
 func (a *Assembler) skip(c *conn, side Side, at At, end uint32) {
 	d := &c.dirs[side]
@@ -125,7 +125,7 @@ func (a *Assembler) process(c *conn, from Side, at At, s *segment) {
 		d.start(seq)
 	}
 	if s.ok && !peer.started {
-		// What is acknowledged tells where the other stream stands. If it is
+		// What is acknowledged says where the other stream stands. If it is
 		// the end of the handshake, that is its beginning.
 		peer.start(s.ack)
 		c.FromStart[1-from] = s.syn || d.syn && !d.any && d.isn+1 == s.seq
@@ -157,7 +157,7 @@ func (a *Assembler) process(c *conn, from Side, at At, s *segment) {
 	}
 }
 
-// reset ends a connection by a side's RST. What is still under way counts.
+// reset ends a connection by a side's RST. What is still in transit counts.
 func (a *Assembler) reset(c *conn, from Side, at At) {
 	d := &c.dirs[from]
 	for side := range c.dirs {
@@ -170,7 +170,7 @@ func (a *Assembler) reset(c *conn, from Side, at At) {
 	a.finished(c)
 }
 
-// data delivers octets if they are next, or keeps them.
+// data delivers bytes if they are next, or keeps them.
 func (a *Assembler) data(c *conn, from Side, at At, seq uint32, b []byte) {
 	d := &c.dirs[from]
 	if len(b) == 0 {
@@ -185,7 +185,7 @@ func (a *Assembler) data(c *conn, from Side, at At, seq uint32, b []byte) {
 		return
 	}
 	if end := seq + uint32(len(b)); d.fin && int32(end-d.finSeq) > 0 && d.after(d.finSeq) > 0 {
-		// A side that goes on has not closed its stream.
+		// A side that continues has not closed its stream.
 		a.remark(c, from, at, Drop{Kind: DropFIN, Off: d.after(d.finSeq)})
 		d.fin = false
 	}

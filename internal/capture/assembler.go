@@ -20,11 +20,11 @@ const (
 	maxEnded = 1 << 12
 	// maxGone is how many connections are remembered that were given up.
 	maxGone = 1 << 16
-	// maxAhead bounds what one direction may hold beyond a hole, in octets;
+	// maxAhead bounds what one direction may hold beyond a hole, in bytes;
 	// maxAheadTotal bounds the sum over all connections.
 	maxAhead      = 8 << 20
 	maxAheadTotal = 64 << 20
-	// maxSentTotal bounds what is kept of delivered octets.
+	// maxSentTotal bounds what is kept of delivered bytes.
 	maxSentTotal = 64 << 20
 	// maxPieces bounds into how many pieces that may be cut.
 	maxPieces = 1 << 13
@@ -48,7 +48,7 @@ const (
 type At struct {
 	Time   time.Time
 	Packet int
-	// BadChecksum tells that the packet's TCP checksum is wrong, so that its octets
+	// BadChecksum reports that the packet's TCP checksum is wrong, so that its bytes
 	// may not be what was sent.
 	BadChecksum bool
 }
@@ -69,20 +69,20 @@ func (c *Conn) Ignore() { c.ignored = true }
 // A Consumer takes the streams of one connection. The calls come in the order
 // in which the capture saw things become known.
 type Consumer interface {
-	// Data brings the next octets of a side's stream. They are valid during
+	// Data brings the next bytes of a side's stream. They are valid during
 	// the call, in which they may be overwritten.
 	Data(from Side, at At, b []byte)
-	// Hole says that the next n octets of a side's stream were not captured.
+	// Hole says that the next n bytes of a side's stream were not captured.
 	Hole(from Side, at At, n int)
 	// Close says that a side closed its stream, or reset the connection. After a reset,
-	// octets may come that were under way.
+	// bytes that were in transit may still come.
 	Close(from Side, at At, reset bool)
 	// Drop says that a segment of a side was left out because a TCP would ignore it.
 	Drop(from Side, at At, d Drop)
-	// Differs says that a side sent octets again that now read b. The first of them is
-	// the one that lies back octets before the end of what Data has brought.
+	// Differs says that a side sent bytes again that now read b. The first of them is
+	// the one that lies back bytes before the end of what Data has brought.
 	Differs(from Side, at At, back int, b []byte)
-	// Acked says that all of a side's stream was acknowledged but the last left octets
+	// Acked says that all of a side's stream was acknowledged but the last left bytes
 	// of what Data has brought.
 	Acked(from Side, at At, left int)
 	// End is the last call: the capture holds no more of the connection.
@@ -94,7 +94,7 @@ type Stats struct {
 	Packets     int
 	TCP         int // packets
 	Connections int // TCP connections
-	Fragments   int // fragments of IP packets, which are not put together
+	Fragments   int // fragments of IP packets that were not put together
 	Unknown     int // packets of a link type that is not known
 	Short       int // TCP packets of whose payload the capture kept only a part
 	ShortBytes  int // what it did not keep of them
@@ -102,7 +102,7 @@ type Stats struct {
 	// reason, the most frequent one first.
 	Unread []UnreadCount
 	// GivenUp counts connections that were given up because too many were open, and
-	// that went on.
+	// that continued.
 	GivenUp int
 	Dropped Drops // segments that were left out, by DropKind
 }
@@ -113,7 +113,7 @@ type UnreadCount struct {
 	Packets int
 }
 
-// maxUnread bounds how many reasons are told apart.
+// maxUnread bounds how many reasons are distinguished.
 const maxUnread = 64
 
 // An Assembler puts the TCP streams of a capture together.
@@ -121,6 +121,11 @@ type Assembler struct {
 	// RoCE, if it is not nil, is called for each packet of RoCEv2 with what UDP carries,
 	// which is valid during the call.
 	RoCE func(at At, src, dst netip.Addr, b []byte)
+	// UDP, if it is not nil, is called for each UDP datagram that is neither RoCEv2 nor an
+	// encapsulation.
+	UDP func(at At, d *Datagram)
+	// RDP, if it is not nil, is called for each packet of IP protocol 27. Its ports are 0.
+	RDP func(at At, d *Datagram)
 
 	open   func(*Conn) Consumer
 	dec    *decoder
@@ -128,8 +133,8 @@ type Assembler struct {
 	lru    *list.List         // of *conn that have not ended, the longest silent first
 	ended  *list.List         // of *conn that have ended, the first one first
 	gone   map[tuple]struct{} // connections that were given up
-	ahead  int                // octets held beyond holes
-	sent   int                // octets that were delivered and are not acknowledged, as far as they are kept
+	ahead  int                // bytes held beyond holes
+	sent   int                // bytes that were delivered and are not acknowledged, as far as they are kept
 	stats  Stats
 	unread map[Unread]int
 
@@ -202,6 +207,7 @@ func (a *Assembler) Stats() Stats {
 func (a *Assembler) Add(p *Packet) {
 	a.stats.Packets++
 	s, verdict := a.dec.decode(p)
+	a.stats.Fragments -= a.dec.joined
 	switch verdict {
 	case isFragment:
 		a.stats.Fragments++
@@ -221,6 +227,16 @@ func (a *Assembler) Add(p *Packet) {
 	case isRoCE:
 		if a.RoCE != nil {
 			a.RoCE(At{Time: p.Time, Packet: p.Number}, s.src.Addr(), s.dst.Addr(), s.data)
+		}
+		return
+	case isUDP:
+		if a.UDP != nil {
+			a.user(p, &s)
+		}
+		return
+	case isRDP:
+		if a.RDP != nil {
+			a.bare(p, &s)
 		}
 		return
 	case isTCP:
@@ -285,7 +301,7 @@ func (a *Assembler) lookup(s *segment, at At) (*conn, Side) {
 		case fitsPerhaps:
 			a.tellNewcomer(c)
 			c.again = &newcomer{segment: *s, from: from, at: at}
-			c.again.data, c.again.missing = nil, s.size() // nobody sends octets that early
+			c.again.data, c.again.missing = nil, s.size() // nobody sends bytes that early
 			return nil, 0
 		case fitsNewcomer:
 			n := c.again

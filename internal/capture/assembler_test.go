@@ -21,7 +21,7 @@ type wire struct {
 	all  []*seen
 	ends [2]half
 	n    int
-	snap int // octets of each packet to keep; 0: all
+	snap int // bytes of each packet to keep; 0: all
 }
 
 const isnA, isnB = 1<<32 - 5000, 7777
@@ -39,7 +39,7 @@ func newWire(t testing.TB) *wire {
 }
 
 // packet makes a packet. off is the offset in the stream of the sender of its
-// first octet, ack that in the other's of the one expected next; -1: no ACK.
+// first byte, ack that in the other's of the one expected next; -1: no ACK.
 func (w *wire) packet(from Side, off, ack int, flags byte, data []byte) *Packet {
 	h := &w.ends[from]
 	isn, peer := uint32(isnA), uint32(isnB)
@@ -83,7 +83,7 @@ func (w *wire) end() *seen {
 		w.t.Fatalf("%d connections", len(w.all))
 	}
 	if w.asm.ahead != 0 || w.asm.sent != 0 {
-		w.t.Errorf("%d and %d octets are still counted as held", w.asm.ahead, w.asm.sent)
+		w.t.Errorf("%d and %d bytes are still counted as held", w.asm.ahead, w.asm.sent)
 	}
 	if w.all[0].ended != 1 {
 		w.t.Errorf("End was called %d times", w.all[0].ended)
@@ -262,7 +262,7 @@ func TestFINThatWasLostIsNoHole(t *testing.T) {
 	w.want("aF", "abc", "")
 }
 
-// A single octet that was lost looks like a FIN until something follows it.
+// A single byte that was lost looks like a FIN until something follows it.
 func TestSingleOctetThatWasLostIsAHole(t *testing.T) {
 	w := newWire(t)
 	w.handshake()
@@ -314,7 +314,7 @@ func TestIgnoredConnectionIsForgotten(t *testing.T) {
 	w.all[0].conn.Ignore()
 	w.add(Opener, 0, 0, 0, "abcde")
 	if w.asm.ahead != 0 {
-		t.Errorf("%d octets are held for it", w.asm.ahead)
+		t.Errorf("%d bytes are held for it", w.asm.ahead)
 	}
 	w.asm.End()
 	if s := w.all[0]; s.order.Len() != 0 || s.ended != 0 {
@@ -334,18 +334,18 @@ func TestUnwantedConnectionIsIgnored(t *testing.T) {
 }
 
 func TestWhatIsHeldBeyondAHoleIsBounded(t *testing.T) {
-	t.Run("octets", func(t *testing.T) {
+	t.Run("bytes", func(t *testing.T) {
 		w := newWire(t)
 		w.asm.maxAhead = 10_000
 		w.handshake()
 		for i := range 100 {
 			w.add(Opener, 1000+i*1000, 0, 0, strings.Repeat("x", 1000))
 			if w.asm.ahead > 11_000 {
-				t.Fatalf("%d octets are held", w.asm.ahead)
+				t.Fatalf("%d bytes are held", w.asm.ahead)
 			}
 		}
 		if s := w.end(); s.holes != 1 || s.lost[Opener] != 1000 || len(s.at[Opener]) != 100 {
-			t.Errorf("%d holes of %d octets", s.holes, s.lost[Opener])
+			t.Errorf("%d holes of %d bytes", s.holes, s.lost[Opener])
 		}
 	})
 	t.Run("all connections", func(t *testing.T) {
@@ -357,12 +357,12 @@ func TestWhatIsHeldBeyondAHoleIsBounded(t *testing.T) {
 			w.add(Opener, 1, 0, 0, strings.Repeat("x", 1000))
 			w.add(Opener, 2000, 0, 0, strings.Repeat("x", 1000))
 			if w.asm.ahead > 11_000 {
-				t.Fatalf("%d octets are held", w.asm.ahead)
+				t.Fatalf("%d bytes are held", w.asm.ahead)
 			}
 		}
 		w.asm.End()
 		if w.asm.ahead != 0 {
-			t.Errorf("%d octets are still counted", w.asm.ahead)
+			t.Errorf("%d bytes are still counted", w.asm.ahead)
 		}
 	})
 	t.Run("pieces", func(t *testing.T) {
@@ -382,11 +382,11 @@ func TestWhatIsHeldBeyondAHoleIsBounded(t *testing.T) {
 		for i := range 50 {
 			w.add(Acceptor, i*1000, 7+i, 0, strings.Repeat("x", 1000))
 			if w.asm.ahead > 6000 {
-				t.Fatalf("%d octets are held", w.asm.ahead)
+				t.Fatalf("%d bytes are held", w.asm.ahead)
 			}
 		}
 		if s := w.end(); len(s.bytes(Acceptor)) != 50_000 {
-			t.Errorf("%d octets came through", len(s.bytes(Acceptor)))
+			t.Errorf("%d bytes came through", len(s.bytes(Acceptor)))
 		}
 	})
 }
@@ -417,7 +417,7 @@ func TestLongestSilentConnectionIsGivenUp(t *testing.T) {
 }
 
 // Any cut of a stream into segments, in any order, some of them twice, gives
-// the same octets.
+// the same bytes.
 func TestAnyArrivalGivesTheSameStream(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -487,11 +487,11 @@ func TestLostPacketsAreCounted(t *testing.T) {
 			if c == '?' {
 				missing++
 			} else if c != stream[i] {
-				t.Fatalf("seed %d: octet %d is wrong", seed, i)
+				t.Fatalf("seed %d: byte %d is wrong", seed, i)
 			}
 		}
 		if len(s.bytes(Opener)) != len(stream) || missing < s.lost[Opener] || s.lost[Opener] == 0 || s.closes != 1 {
-			t.Errorf("seed %d: %d octets, %d of them missing, %d counted", seed, len(s.bytes(Opener)), missing, s.lost[Opener])
+			t.Errorf("seed %d: %d bytes, %d of them missing, %d counted", seed, len(s.bytes(Opener)), missing, s.lost[Opener])
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // onesSum adds the 16-bit words of b to sum, as the Internet checksum does
-// (RFC 1071). An odd last octet counts as the high half of a word. The sum
+// (RFC 1071). An odd last byte counts as the high half of a word. The sum
 // stays unfolded: it is good for more words.
 func onesSum(sum uint64, b []byte) uint64 {
 	var carry uint64

@@ -3,6 +3,7 @@ package capture
 import (
 	"encoding/binary"
 	"net/netip"
+	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -26,7 +27,7 @@ const (
 	linkMPLS       layers.LinkType = 219
 )
 
-// A layer says what the next octets of a packet are.
+// A layer says what the next bytes of a packet are.
 type layer uint8
 
 const (
@@ -42,7 +43,7 @@ const (
 	layerMPLS
 	layerPPPoE
 	layerPPP
-	layerIP // of the version that its first octet says
+	layerIP // of the version that its first byte says
 	layerIP4
 	layerIP6
 	layerIP6Options // hop-by-hop or destination options
@@ -57,6 +58,8 @@ const (
 	layerGeneve
 	layerGTP
 	layerRoCE
+	layerDatagram // UDP on a port of no encapsulation
+	layerRDP
 	layerTCP
 )
 
@@ -69,7 +72,7 @@ var layerNames = [...]string{
 	layerERSPAN: "ERSPAN", layerUDP: "UDP", layerVXLAN: "VXLAN", layerGeneve: "Geneve", layerGTP: "GTP", layerTCP: "TCP",
 }
 
-// A decoder takes packets apart with gopacket's layers, which it reuses.
+// A decoder decodes packets with gopacket's layers, which it reuses.
 type decoder struct {
 	eth    layers.Ethernet
 	vlan   layers.Dot1Q
@@ -87,11 +90,15 @@ type decoder struct {
 	gtp    layers.GTPv1U
 
 	src, dst netip.Addr
-	missing  int    // octets of the IP payload that were not captured
-	cut      int    // octets of the packet that were not captured
+	missing  int    // bytes of the IP payload that were not captured
+	cut      int    // bytes of the packet that were not captured
 	unread   Unread // of layerUnread
 	current  layer  // the one that is being taken off
 	tunnel   bool   // the packet is within UDP, so that it may be something else after all
+
+	joiner joiner
+	joined int // fragments that came before and that are a packet together with this one
+	now    time.Time
 }
 
 func newDecoder() *decoder { return &decoder{} }
@@ -197,6 +204,8 @@ func ipLayer(p layers.IPProtocol, v6 bool) layer {
 		return layerIP6
 	case layers.IPProtocolGRE:
 		return layerGRE
+	case ProtocolRDP:
+		return layerRDP
 	case layers.IPProtocolEtherIP:
 		return layerEtherIP
 	case layers.IPProtocolMPLSInIP:
@@ -204,7 +213,7 @@ func ipLayer(p layers.IPProtocol, v6 bool) layer {
 	case layers.IPProtocolAH:
 		return layerAH
 	case layers.IPProtocolICMPv4, layers.IPProtocolIGMP, layers.IPProtocolICMPv6, layers.IPProtocolSCTP, layers.IPProtocolOSPF,
-		layers.IPProtocolVRRP, layers.IPProtocolUDPLite, layers.IPProtocolRUDP, layers.IPProtocolNoNextHeader,
+		layers.IPProtocolVRRP, layers.IPProtocolUDPLite, layers.IPProtocolNoNextHeader,
 		8, 9, 33, 46, 88, 103, 113: // EGP, IGP, DCCP, RSVP, EIGRP, PIM, PGM
 		return layerOther
 	default:
@@ -240,7 +249,8 @@ func (d *decoder) ip(p layers.IPProtocol, v6 bool) layer {
 	return d.next(ipLayer(p, v6), UnreadIPProtocol, uint16(p))
 }
 
-// decode finds the TCP segment in p. Its data alias p.Data. A panic of one of gopacket's
+// decode finds the TCP segment, the UDP datagram or the packet of RDP in p. Its data alias p.Data, unless it was
+// put together from fragments. A panic of one of gopacket's
 // layers means a damaged header, as for gopacket's own parser.
 func (d *decoder) decode(p *Packet) (s segment, v verdict) {
 	d.current = layerOther
@@ -258,6 +268,7 @@ func (d *decoder) find(p *Packet) (segment, verdict) {
 		return segment{}, isUnknown
 	}
 	d.src, d.dst, d.missing, d.tunnel = netip.Addr{}, netip.Addr{}, 0, false
+	d.now, d.joined = p.Time, 0
 	d.cut = max(0, p.Length-len(p.Data))
 	if l == layerUnread { // of a link type whose protocol is an EtherType
 		d.unread = Unread{UnreadEtherType, binary.BigEndian.Uint16(p.Data[2:])}
@@ -272,6 +283,10 @@ func (d *decoder) find(p *Packet) (segment, verdict) {
 			return segment{}, d.give()
 		case layerRoCE:
 			return d.roce(b)
+		case layerDatagram:
+			return d.user(b)
+		case layerRDP:
+			return d.bare(b)
 		case layerTCP:
 			s, ok := d.segment(b)
 			if !ok {
@@ -386,7 +401,11 @@ func (d *decoder) internet(l layer, b []byte) (layer, []byte, bool) {
 			d.missing = d.cut
 		}
 		if d.ip4.Flags&layers.IPv4MoreFragments != 0 || d.ip4.FragOffset != 0 {
-			return layerFragment, nil, true
+			return d.join(&fragment{
+				packetID: packetID{src: d.src, dst: d.dst, id: uint32(d.ip4.Id), protocol: uint8(d.ip4.Protocol)},
+				offset:   int(d.ip4.FragOffset) * 8, more: d.ip4.Flags&layers.IPv4MoreFragments != 0,
+				next: uint8(d.ip4.Protocol), data: d.ip4.Payload,
+			}, false)
 		}
 		return d.ip(d.ip4.Protocol, false), d.ip4.Payload, true
 	case 6:
@@ -420,7 +439,7 @@ func (d *decoder) extension(l layer, b []byte) (layer, []byte, bool) {
 		return 0, nil, false
 	}
 	switch l {
-	case layerAH: // RFC 4302 §2.2: in words of four octets, minus 2
+	case layerAH: // RFC 4302 §2.2: in words of four bytes, minus 2
 		n := (int(b[1]) + 2) * 4
 		if n > len(b) {
 			return 0, nil, false
@@ -428,7 +447,10 @@ func (d *decoder) extension(l layer, b []byte) (layer, []byte, bool) {
 		return d.ip(layers.IPProtocol(b[0]), d.dst.Is6()), b[n:], true
 	case layerIP6Fragment:
 		if binary.BigEndian.Uint16(b[2:])&^6 != 0 {
-			return layerFragment, nil, true
+			return d.join(&fragment{
+				packetID: packetID{src: d.src, dst: d.dst, id: binary.BigEndian.Uint32(b[4:])},
+				offset:   int(binary.BigEndian.Uint16(b[2:]) &^ 7), more: b[3]&1 != 0, next: b[0], data: b[8:],
+			}, true)
 		}
 		return d.ip(layers.IPProtocol(b[0]), true), b[8:], true // all of the packet (RFC 6946)
 	default:
@@ -443,7 +465,7 @@ func (d *decoder) extension(l layer, b []byte) (layer, []byte, bool) {
 }
 
 // route takes the packet's final destination from a routing header: it is what TCP sees
-// (RFC 8200 §8.1). While the packet is under way, the IPv6 header has that of the next hop.
+// (RFC 8200 §8.1). While the packet is in transit, the IPv6 header has that of the next hop.
 func (d *decoder) route(h []byte) {
 	kind, left := h[2], int(h[3])
 	if left == 0 || len(h) < 24 {

@@ -78,7 +78,7 @@ func (d *decoder) ppp(b []byte) (layer, []byte, bool) {
 		return 0, nil, false
 	}
 	proto, n := uint16(b[0]), 1
-	if b[0]&1 == 0 { // not compressed to one octet
+	if b[0]&1 == 0 { // not compressed to one byte
 		if len(b) < 2 {
 			return 0, nil, false
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
-	"urnic/internal/tshark"
+	"urnic/internal/test/tshark"
 )
 
 // be16 returns numbers in network order.
@@ -275,21 +275,21 @@ func TestPacketsThatCannotBeDecodedAreCounted(t *testing.T) {
 	p := w.packet(Opener, 0, 0, 0, []byte("abc"))
 	ip := p.Data[ethLen:]
 	for want, frame := range map[string][]byte{
-		"":                          slices.Concat(ether(0x0806), make([]byte, 28)),
-		"EtherType 0x88e5":          slices.Concat(ether(0x88E5), ip),
-		"IP protocol 50 (IPSecESP)": slices.Concat(ether(0x0800), outer4(50, ip)),
-		"IP protocol 250":           slices.Concat(ether(0x0800), outer4(250, ip)),
-		"PPP protocol 0x00fd":       slices.Concat(ether(0x8864), []byte{0x11, 0}, be16(1, 6, 0x00FD), ip),
-		"MPLS with something":       slices.Concat(ether(0x8847), []byte{0, 1, 1, 64}, make([]byte, 40)),
-		"GRE version 2":             slices.Concat(ether(0x0800), outer4(47, slices.Concat(be16(2, 0x0800), ip))),
-		"damaged IPv4 header":       slices.Concat(ether(0x0800), []byte{0x41}, ip[1:]),
-		"damaged IPv6 header":       slices.Concat(ether(0x86DD), ip),
-		"damaged IPv6 options":      slices.Concat(ether(0x86DD), append([]byte{0x60, 0, 0, 0, 0, 8, 60}, append(make([]byte, 33), 6, 9, 0, 0, 0, 0, 0, 0)...)),
-		"damaged TCP header":        slices.Concat(ether(0x0800), outer4(6, make([]byte, 40))),
-		"damaged Ethernet":          make([]byte, 10),
-		"damaged PPPoE":             slices.Concat(ether(0x8864), []byte{0x22, 0, 0, 1, 0, 6}, ip),
-		"more than 32 headers":      slices.Concat(ether(0x8100), slices.Concat(slices.Repeat([][]byte{be16(1, 0x8100)}, 40)...)),
-		"cut short by the capture":  p.Data[:40],
+		"":                                slices.Concat(ether(0x0806), make([]byte, 28)),
+		"EtherType 0x88e5":                slices.Concat(ether(0x88E5), ip),
+		"IP protocol 50 (IPSecESP)":       slices.Concat(ether(0x0800), outer4(50, ip)),
+		"IP protocol 250":                 slices.Concat(ether(0x0800), outer4(250, ip)),
+		"PPP protocol 0x00fd":             slices.Concat(ether(0x8864), []byte{0x11, 0}, be16(1, 6, 0x00FD), ip),
+		"MPLS with something":             slices.Concat(ether(0x8847), []byte{0, 1, 1, 64}, make([]byte, 40)),
+		"GRE version 2":                   slices.Concat(ether(0x0800), outer4(47, slices.Concat(be16(2, 0x0800), ip))),
+		"damaged IPv4 header":             slices.Concat(ether(0x0800), []byte{0x41}, ip[1:]),
+		"damaged IPv6 header":             slices.Concat(ether(0x86DD), ip),
+		"damaged IPv6 options":            slices.Concat(ether(0x86DD), append([]byte{0x60, 0, 0, 0, 0, 8, 60}, append(make([]byte, 33), 6, 9, 0, 0, 0, 0, 0, 0)...)),
+		"damaged TCP header":              slices.Concat(ether(0x0800), outer4(6, make([]byte, 40))),
+		"damaged Ethernet":                make([]byte, 10),
+		"damaged PPPoE":                   slices.Concat(ether(0x8864), []byte{0x22, 0, 0, 1, 0, 6}, ip),
+		"more than 32 headers":            slices.Concat(ether(0x8100), slices.Concat(slices.Repeat([][]byte{be16(1, 0x8100)}, 40)...)),
+		"cut short within the TCP header": p.Data[:40],
 	} {
 		w := newWire(t)
 		q := *p
@@ -410,7 +410,7 @@ func TestChecksumsAreJudged(t *testing.T) {
 	}
 }
 
-// FuzzDecoder: whatever a packet holds, decoding it ends, and finds no more octets than
+// FuzzDecoder: whatever a packet holds, decoding it ends, and finds no more bytes than
 // there are.
 func FuzzDecoder(f *testing.F) {
 	w := newWire(f)
@@ -419,14 +419,18 @@ func FuzzDecoder(f *testing.F) {
 		p := encapsulate(w.packet(Opener, 0, -1, flagSYN, []byte("abc")), enc)
 		f.Add(uint16(p.Link), uint16(0), p.Data)
 	}
-	d := newDecoder()
 	f.Fuzz(func(t *testing.T, link, cut uint16, data []byte) {
+		d := newDecoder()
 		p := Packet{Number: 1, Link: layers.LinkType(link), Length: len(data) + int(cut), Data: data}
 		s, v := d.decode(&p)
 		switch v {
 		case isTCP:
 			if len(s.data) > len(data) || !s.src.IsValid() && s.src.Addr().IsValid() {
-				t.Fatalf("%+v of %d octets", s, len(data))
+				t.Fatalf("%+v of %d bytes", s, len(data))
+			}
+		case isUDP, isRoCE:
+			if len(s.data) > len(data) {
+				t.Fatalf("%+v of %d bytes", s, len(data))
 			}
 		case isUnread:
 			if d.unread.String() == "" {

@@ -27,7 +27,7 @@ func (d *decoder) datagram() layer {
 	case portRoCE:
 		return layerRoCE
 	}
-	return layerOther
+	return layerDatagram
 }
 
 // tunnelled takes the header of an encapsulation within IP or UDP off.

@@ -14,13 +14,13 @@ type direction struct {
 	started bool
 	isn     uint32 // valid if syn
 	syn     bool
-	next    uint32  // the sequence number that the stream goes on with
+	next    uint32  // the sequence number that the stream continues with
 	pending []piece // what lies beyond next, in order, without overlaps
-	held    int     // octets in pending
+	held    int     // bytes in pending
 	fin     bool
 	finSeq  uint32 // valid if fin
 	closed  bool   // the stream has reached its FIN
-	any     bool   // octets were delivered
+	any     bool   // bytes were delivered
 	reset   bool   // the side has reset the connection
 
 	hasAcked bool
@@ -46,13 +46,13 @@ func (d *direction) start(seq uint32) { d.started, d.next = true, seq }
 func (d *direction) after(seq uint32) int { return int(int32(seq - d.next)) }
 
 // perhapsFIN reports whether a FIN that was not captured explains best that the
-// stream goes on at seq: nothing else is known to be there.
+// stream continues at seq: nothing else is known to be there.
 func (d *direction) perhapsFIN(seq uint32) bool {
 	return d.after(seq) == 1 && !d.fin && len(d.pending) == 0
 }
 
 // insert keeps a copy of what p holds, which begins beyond next, as far as it is
-// new, and returns how many octets it copied. What is there already and differs becomes a
+// new, and returns how many bytes it copied. What is there already and differs becomes a
 // variant.
 func (d *direction) insert(p piece) int {
 	seq, data := p.seq, p.data
@@ -96,7 +96,7 @@ const (
 	maxSent     = 1 << 20
 )
 
-// vary keeps another version of octets that are pending, and returns how many.
+// vary keeps another version of bytes that are pending, and returns how many.
 func (d *direction) vary(p piece, first []byte) int {
 	if bytes.Equal(p.data, first[:len(p.data)]) || len(d.variants) >= maxVariants || len(p.data) > 1<<16 {
 		return 0
@@ -117,7 +117,7 @@ func (d *direction) keep(b []byte) {
 	d.sent = append(d.sent, b...)
 }
 
-// trim keeps the last n octets of what was delivered.
+// trim keeps the last n bytes of what was delivered.
 func (d *direction) trim(n int) {
 	switch {
 	case n >= len(d.sent):
@@ -128,7 +128,7 @@ func (d *direction) trim(n int) {
 	}
 }
 
-// top returns where the octets end that the capture has of the stream.
+// top returns where the bytes end that the capture has of the stream.
 func (d *direction) top() uint32 {
 	if n := len(d.pending); n > 0 {
 		return d.pending[n-1].end()
@@ -136,7 +136,7 @@ func (d *direction) top() uint32 {
 	return d.next
 }
 
-// pop takes the next octets of the stream off pending, if they are there. bad tells that
+// pop takes the next bytes of the stream off pending, if they are there. bad reports that
 // their checksum was wrong.
 func (d *direction) pop() (b []byte, bad bool) {
 	for len(d.pending) > 0 && d.after(d.pending[0].seq) <= 0 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// failingWriter fails after n octets.
+// failingWriter fails after n bytes.
 type failingWriter struct{ n int }
 
 var errFull = errors.New("disk full")
@@ -149,6 +149,6 @@ func TestClosedWriterRecordsNothing(t *testing.T) {
 	s.Close(true)
 	w.Stream(ourAddr, peerAddr, true).Sent([]byte("y"))
 	if err := errors.Join(w.Flush(), w.Close()); err != nil || b.Len() != n {
-		t.Errorf("%d octets, then %d; error %v", n, b.Len(), err)
+		t.Errorf("%d bytes, then %d; error %v", n, b.Len(), err)
 	}
 }

@@ -35,13 +35,13 @@ type half struct {
 	header [ethLen + ip6Len + tcpLen]byte
 	ipLen  int    // of the IP header
 	sum    uint64 // of the TCP pseudo-header's fixed part and of the ports
-	seq    uint32 // of the next octet that this side sends
+	seq    uint32 // of the next byte that this side sends
 	acked  uint32 // what this side has acknowledged to the other
 	ipID   uint16
 	closed bool // sent its FIN
 }
 
-// maxPayload returns how many octets one packet carries.
+// maxPayload returns how many bytes one packet carries.
 func (h *half) maxPayload() int {
 	if h.ipLen == ip6Len {
 		return maxIPLen - tcpLen
@@ -52,40 +52,41 @@ func (h *half) maxPayload() int {
 // init fills in what is the same in all packets from one endpoint to the other.
 func (h *half) init(from, to netip.AddrPort, isn uint32) {
 	h.seq = isn
-	b := h.header[:]
-	v4 := from.Addr().Is4() && to.Addr().Is4()
-	src, dst := from.Addr().As16(), to.Addr().As16()
-	// Locally administered MAC addresses that show the end of the IP address.
-	copy(b[0:], []byte{0x02, 0x00, dst[12], dst[13], dst[14], dst[15]})
-	copy(b[6:], []byte{0x02, 0x00, src[12], src[13], src[14], src[15]})
-	var tcp []byte
-	if v4 {
-		h.ipLen = ip4Len
-		b[12], b[13] = 0x08, 0x00
-		ip := b[ethLen:]
-		ip[0] = 0x45 // version 4, header of five words
-		ip[6] = 0x40 // don't fragment
-		ip[8] = 64   // time to live
-		ip[9] = protTCP
-		copy(ip[12:], src[12:])
-		copy(ip[16:], dst[12:])
-		h.sum = onesSum(protTCP, ip[12:ip4Len])
-		tcp = ip[ip4Len:]
-	} else {
-		h.ipLen = ip6Len
-		b[12], b[13] = 0x86, 0xDD
-		ip := b[ethLen:]
-		ip[0] = 0x60
-		ip[6] = protTCP
-		ip[7] = 64 // hop limit
-		copy(ip[8:], src[:])
-		copy(ip[24:], dst[:])
-		h.sum = onesSum(protTCP, ip[8:ip6Len])
-		tcp = ip[ip6Len:]
-	}
+	var b []byte
+	b, h.sum, _ = appendNetwork(h.header[:0], from.Addr(), to.Addr(), protTCP, 0)
+	h.ipLen = len(b) - ethLen
+	tcp := h.header[len(b):]
 	binary.BigEndian.PutUint16(tcp[0:], from.Port())
 	binary.BigEndian.PutUint16(tcp[2:], to.Port())
 	binary.BigEndian.PutUint16(tcp[14:], window)
+}
+
+// appendNetwork appends the headers of Ethernet and IP in front of n bytes of a protocol. It
+// returns the sum of the protocol's pseudo-header without the length, and false if n is too
+// much for IP.
+func appendNetwork(b []byte, from, to netip.Addr, protocol uint8, n int) ([]byte, uint64, bool) {
+	src, dst := from.As16(), to.As16()
+	// Locally administered MAC addresses that show the end of the IP address.
+	b = append(b, 0x02, 0x00, dst[12], dst[13], dst[14], dst[15])
+	b = append(b, 0x02, 0x00, src[12], src[13], src[14], src[15])
+	at := len(b) + 2
+	if from.Is4() && to.Is4() {
+		length := ip4Len + n
+		b = append(b, 0x08, 0x00,
+			0x45, 0, byte(length>>8), byte(length), // version 4, header of five words
+			0, 0, 0x40, 0, // don't fragment
+			64, protocol, 0, 0) // time to live
+		b = append(b, src[12:]...)
+		b = append(b, dst[12:]...)
+		binary.BigEndian.PutUint16(b[at+10:], foldSum(onesSum(0, b[at:])))
+		return b, onesSum(uint64(protocol), b[at+12:]), length <= maxIPLen
+	}
+	b = append(b, 0x86, 0xDD,
+		0x60, 0, 0, 0,
+		byte(n>>8), byte(n), protocol, 64) // hop limit
+	b = append(b, src[:]...)
+	b = append(b, dst[:]...)
+	return b, onesSum(uint64(protocol), b[at+8:]), n <= maxIPLen
 }
 
 // appendHeaders appends room for the headers of one packet.
@@ -93,7 +94,7 @@ func (h *half) appendHeaders(b []byte) []byte {
 	return append(b, h.header[:ethLen+h.ipLen+tcpLen]...)
 }
 
-// finish fills in the headers of the packet p, which has options octets of TCP
+// finish fills in the headers of the packet p, which has options bytes of TCP
 // options and the payload in place. The packet sends from seq on.
 func (h *half) finish(p []byte, options int, seq, ack uint32, flags byte) {
 	ip := p[ethLen:]

@@ -12,10 +12,10 @@ type DropKind uint8
 const (
 	DropRST      DropKind = iota // a reset whose sequence number is not the one that is due (RFC 5961 §3.2)
 	DropSYN                      // a SYN within a connection (RFC 5961 §4.2)
-	DropFIN                      // the end of a stream that goes on
-	DropChecksum                 // a segment with a wrong checksum that was sent again, or has no octets
+	DropFIN                      // the end of a stream that continues
+	DropChecksum                 // a segment with a wrong checksum that was sent again, or has no bytes
 	DropAck                      // an acknowledgement of what can't have been sent (RFC 9293 §3.10.7.4)
-	DropData                     // octets behind the end of their stream
+	DropData                     // bytes behind the end of their stream
 	numDrops
 )
 
@@ -28,29 +28,29 @@ var DropNames = [numDrops]string{"rst", "syn", "fin", "checksum", "ack", "data"}
 // A Drop is a segment, or a part of one, that was left out.
 type Drop struct {
 	Kind  DropKind
-	Off   int // how many octets it lies beyond the place that is due; negative: before it
+	Off   int // how many bytes it lies beyond the place that is due; negative: before it
 	Bytes int // of payload that were left out
 }
 
 // String says what it is, and why it was left out.
 func (d Drop) String() string {
-	place := fmt.Sprintf("%d octets beyond the place that is due", d.Off)
+	place := fmt.Sprintf("%d bytes after the expected sequence number", d.Off)
 	if d.Off < 0 {
-		place = fmt.Sprintf("%d octets before the place that is due", -d.Off)
+		place = fmt.Sprintf("%d bytes before the expected sequence number", -d.Off)
 	}
 	switch d.Kind {
 	case DropRST:
 		return "a TCP reset is ignored: its sequence number lies " + place
 	case DropSYN:
-		return "a SYN is ignored: the connection is open and goes on"
+		return "a SYN is ignored: the connection is open and continues"
 	case DropFIN:
-		return "a FIN is ignored: it lies " + place + ", and the stream goes on"
+		return "a FIN is ignored: it lies " + place + ", and the stream continues"
 	case DropChecksum:
-		return fmt.Sprintf("a segment of %d octets is ignored: its TCP checksum is wrong", d.Bytes)
+		return fmt.Sprintf("a segment of %d bytes is ignored: its TCP checksum is wrong", d.Bytes)
 	case DropAck:
-		return "a segment is ignored: it acknowledges what the window did not let the other side send"
+		return "a segment is ignored: it acknowledges data beyond the window of the other side"
 	default:
-		return fmt.Sprintf("%d octets are ignored: they lie behind the end of their stream", d.Bytes)
+		return fmt.Sprintf("ignored: %d bytes after the end of their stream", d.Bytes)
 	}
 }
 
@@ -135,7 +135,7 @@ func (a *Assembler) fits(c *conn, from Side, s *segment) fit {
 	return fitsPerhaps
 }
 
-// confirmed reports whether a segment goes on where the newcomer has begun, and not where
+// confirmed reports whether a segment continues where the newcomer has begun, and not where
 // the connection that is known does.
 func (c *conn) confirmed(from Side, s *segment) bool {
 	n := c.again
@@ -169,7 +169,7 @@ func (a *Assembler) refuses(c *conn, from Side, at At, s *segment) bool {
 		return a.refusesReset(c, from, at, s)
 	}
 	// Nobody acknowledges more than the window let the other side send. The capture may
-	// lack packets that opened it: if it goes on like that, the acknowledgements count.
+	// lack packets that opened it: if it continues like that, the acknowledgements count.
 	if s.ok && !s.syn && peer.hasEdge && int32(s.ack-peer.edge) > 0 && int32(s.ack-peer.top()) > 1 && peer.odd < 3 {
 		peer.odd++
 		a.remark(c, from, at, Drop{Kind: DropAck, Off: peer.after(s.ack)})
@@ -329,7 +329,7 @@ func (a *Assembler) believe(c *conn, side Side, ack uint32) {
 	a.dropReplaced(c, side)
 }
 
-// has reports whether the octets from seq to end are there.
+// has reports whether the bytes from seq to end are there.
 func (d *direction) has(seq, end uint32) bool {
 	if d.after(seq) < 0 {
 		seq = d.next
@@ -357,7 +357,7 @@ func (a *Assembler) dropReplaced(c *conn, side Side) {
 	}
 }
 
-// compare reports octets that were sent again and differ from those that were delivered,
+// compare reports bytes that were sent again and differ from those that were delivered,
 // as far as they are not acknowledged: of others, the receiver has taken the first.
 func (a *Assembler) compare(c *conn, from Side, at At, seq uint32, b []byte) {
 	d := &c.dirs[from]

@@ -20,7 +20,7 @@ func (s *seen) dropped() string {
 // A TCP ignores a RST whose number is not the one that is due (RFC 5961 §3.2).
 func TestResetsThatATCPIgnores(t *testing.T) {
 	for name, off := range map[string]int{
-		"one octet behind": 2999, "at the beginning": 0, "3000 octets behind": 100, "one octet ahead": 3101, "far ahead": 60_000,
+		"one byte behind": 2999, "at the beginning": 0, "3000 bytes behind": 100, "one byte ahead": 3101, "far ahead": 60_000,
 		"beyond the window": 1 << 29, "half the numbers away": -1 << 31,
 	} {
 		w := newWire(t)
@@ -38,7 +38,7 @@ func TestResetsThatATCPIgnores(t *testing.T) {
 			t.Errorf("%s: %v; %+v", name, s.drops, w.asm.Stats())
 		}
 		for _, d := range s.drops {
-			if want := off - 3100; name == "3000 octets behind" && (d.Off != want || !strings.Contains(d.String(), "3000 octets before")) {
+			if want := off - 3100; name == "3000 bytes behind" && (d.Off != want || !strings.Contains(d.String(), "3000 bytes before")) {
 				t.Errorf("%s: %v", name, d)
 			}
 		}
@@ -216,7 +216,7 @@ func TestAcknowledgementBeyondTheWindow(t *testing.T) {
 	}
 }
 
-// spoil damages the last octet of a packet.
+// spoil damages the last byte of a packet.
 func spoil(p *Packet) *Packet {
 	p.Data[len(p.Data)-1] ^= 0x55
 	return p
@@ -289,7 +289,7 @@ func TestControlSegmentsWithAWrongChecksumAreLeftOut(t *testing.T) {
 	}
 }
 
-// Two versions of the same octets: the first is delivered, the other is reported.
+// Two versions of the same bytes: the first is delivered, the other is reported.
 func TestOverlapsThatDifferAreReported(t *testing.T) {
 	for name, send := range map[string]func(w *wire){
 		"delivered": func(w *wire) { w.add(Opener, 0, 0, 0, "abcdef"); w.add(Opener, 2, 0, 0, "cXYf") },
@@ -321,7 +321,7 @@ func TestOverlapsThatDifferAreReported(t *testing.T) {
 	w.add(Opener, 0, 0, 0, "ABCDEF")
 	w.add(Opener, 0, 0, 0, "abcdef")
 	if s := w.want("a", "abcdef", ""); s.differs != 0 || s.left[Opener] != 0 {
-		t.Errorf("%d times, %d octets not acknowledged", s.differs, s.left[Opener])
+		t.Errorf("%d times, %d bytes not acknowledged", s.differs, s.left[Opener])
 	}
 }
 
@@ -333,12 +333,12 @@ func TestWhatIsKeptOfDeliveredOctetsIsBounded(t *testing.T) {
 		w.add(Opener, i*60_000, 0, 0, strings.Repeat("x", 60_000))
 		d := &w.asm.conns[newTuple(ourAddr, peerAddr)].dirs[Opener]
 		if len(d.sent) > maxSent || cap(d.sent) > 2*maxSent {
-			t.Fatalf("%d octets are kept, of %d", len(d.sent), cap(d.sent))
+			t.Fatalf("%d bytes are kept, of %d", len(d.sent), cap(d.sent))
 		}
 	}
 	w.add(Acceptor, 0, 6_000_000, 0, "")
 	if d := &w.asm.conns[newTuple(ourAddr, peerAddr)].dirs[Opener]; cap(d.sent) > 64<<10 {
-		t.Errorf("%d octets are kept though all is acknowledged", cap(d.sent))
+		t.Errorf("%d bytes are kept though all is acknowledged", cap(d.sent))
 	}
 }
 
@@ -355,12 +355,12 @@ func TestWhatIsKeptOfAllConnectionsIsBounded(t *testing.T) {
 		w.add(Opener, 70_000, -1, 0, block)
 		w.add(Opener, 70_000, -1, 0, "y"+block[1:])
 		if w.asm.sent > maxSentTotal || w.asm.ahead > maxAheadTotal+200_000 {
-			t.Fatalf("%d octets delivered, %d pending", w.asm.sent, w.asm.ahead)
+			t.Fatalf("%d bytes delivered, %d pending", w.asm.sent, w.asm.ahead)
 		}
 	}
 	w.asm.End()
 	if w.asm.sent != 0 || w.asm.ahead != 0 {
-		t.Errorf("%d and %d octets are still counted", w.asm.sent, w.asm.ahead)
+		t.Errorf("%d and %d bytes are still counted", w.asm.sent, w.asm.ahead)
 	}
 }
 
@@ -407,7 +407,7 @@ func TestConnectionsOneAfterTheOther(t *testing.T) {
 			}
 		}
 		if late := heap(); late > early+1<<20 {
-			t.Errorf("%s: %d octets in use early on, %d at the end", name, early, late)
+			t.Errorf("%s: %d bytes in use early on, %d at the end", name, early, late)
 		}
 		w.asm.End()
 		if st := w.asm.Stats(); st.Connections != total || st.GivenUp != 0 {

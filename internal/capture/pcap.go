@@ -14,7 +14,7 @@ const (
 	magicNanos  = 0xA1B23C4D
 )
 
-// A classic is the format of tcpdump's files: a header of 24 octets, and one of
+// A classic is the format of tcpdump's files: a header of 24 bytes, and one of
 // 16 before each packet.
 type classic struct {
 	order binary.ByteOrder
@@ -43,7 +43,7 @@ func newClassic(r *Reader) (*classic, error) {
 	if major := c.order.Uint16(h[4:]); major != 2 {
 		return nil, r.fail(fmt.Sprintf("pcap version %d is unknown", major), nil)
 	}
-	c.link = layers.LinkType(c.order.Uint32(h[20:])) // the high half tells of frame check sequences
+	c.link = layers.LinkType(c.order.Uint32(h[20:])) // the high half reports frame check sequences
 	return c, nil
 }
 
@@ -55,7 +55,7 @@ func (c *classic) next(r *Reader, p *Packet) error {
 	sec, frac := c.order.Uint32(h), c.order.Uint32(h[4:])
 	n, length := c.order.Uint32(h[8:]), c.order.Uint32(h[12:])
 	if n > maxPacket {
-		return r.fail(fmt.Sprintf("a packet of %d octets: the capture is damaged", n), nil)
+		return r.fail(fmt.Sprintf("a packet of %d bytes: the capture is damaged", n), nil)
 	}
 	p.Time = time.Unix(int64(sec), int64(frac)*int64(c.unit)).UTC()
 	p.Link = c.link

@@ -93,7 +93,7 @@ func (g *ng) block(r *Reader) (kind uint32, body []byte, err error) {
 	kind = g.order.Uint32(head[:])
 	length := g.order.Uint32(head[4:])
 	if length < blockOverhead || length%4 != 0 {
-		return 0, nil, r.fail(fmt.Sprintf("a block of %d octets: the capture is damaged", length), nil)
+		return 0, nil, r.fail(fmt.Sprintf("a block of %d bytes: the capture is damaged", length), nil)
 	}
 	switch kind {
 	case blockInterface, blockEnhancedPacket, blockObsoletePacket, blockSimplePacket:
@@ -101,7 +101,7 @@ func (g *ng) block(r *Reader) (kind uint32, body []byte, err error) {
 		return kind, nil, r.skip(int64(length) - 8)
 	}
 	if length > maxBlock {
-		return 0, nil, r.fail(fmt.Sprintf("a block of %d octets: the capture is damaged", length), nil)
+		return 0, nil, r.fail(fmt.Sprintf("a block of %d bytes: the capture is damaged", length), nil)
 	}
 	body, err = r.take(int(length) - 8)
 	if err != nil {
@@ -109,7 +109,7 @@ func (g *ng) block(r *Reader) (kind uint32, body []byte, err error) {
 	}
 	end := len(body) - 4
 	if again := g.order.Uint32(body[end:]); again != length {
-		return 0, nil, r.fail(fmt.Sprintf("a block gives its length as %d and as %d octets: the capture is damaged", length, again), nil)
+		return 0, nil, r.fail(fmt.Sprintf("a block gives its length as %d and as %d bytes: the capture is damaged", length, again), nil)
 	}
 	return kind, body[:end], nil
 }
@@ -133,7 +133,7 @@ func (g *ng) section(r *Reader, head [8]byte) error {
 	}
 	length := g.order.Uint32(head[4:])
 	if length < 28 || length%4 != 0 {
-		return r.fail(fmt.Sprintf("a section header of %d octets: the capture is damaged", length), nil)
+		return r.fail(fmt.Sprintf("a section header of %d bytes: the capture is damaged", length), nil)
 	}
 	g.interfaces = g.interfaces[:0]
 	return r.skip(int64(length) - 24)
@@ -204,7 +204,7 @@ func (g *ng) packet(r *Reader, p *Packet, b []byte, width int) error {
 	stamp := uint64(g.order.Uint32(b[4:]))<<32 | uint64(g.order.Uint32(b[8:]))
 	n := g.order.Uint32(b[12:])
 	if int64(n) > int64(len(b)-20) || n > maxPacket {
-		return r.fail(fmt.Sprintf("a packet of %d octets in a block of %d: the capture is damaged", n, len(b)), nil)
+		return r.fail(fmt.Sprintf("a packet of %d bytes in a block of %d: the capture is damaged", n, len(b)), nil)
 	}
 	p.Time, p.Link, p.Length, p.Data = i.time(stamp), i.link, int(g.order.Uint32(b[16:])), b[20:20+n]
 	return nil

@@ -25,18 +25,18 @@ type Packet struct {
 	Data   []byte // valid until the next call of Next
 }
 
-// An Error tells where and why a capture file can't be read on. What the file
+// An Error says where and why a capture file can't be read on. What the file
 // held before that is good.
 type Error struct {
 	Packets int    // how many packets were read
 	Offset  int64  // where in the file, after decompression
-	Reason  string // what is wrong, for people
+	Reason  string // what is wrong, human-readable
 	Err     error  // the cause, if there is one
 }
 
 // Error describes the damage.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("%s (after packet %d, at octet %d)", e.Reason, e.Packets, e.Offset)
+	s := fmt.Sprintf("%s (after packet %d, at byte %d)", e.Reason, e.Packets, e.Offset)
 	if e.Err != nil && !errors.Is(e.Err, io.ErrUnexpectedEOF) {
 		s += ": " + e.Err.Error()
 	}
@@ -112,7 +112,7 @@ func (r *Reader) fail(reason string, err error) error {
 	return &Error{Packets: r.packets, Offset: r.offset, Reason: reason, Err: err}
 }
 
-// take reads n octets, which must be there. They are valid until the next take.
+// take reads n bytes, which must be there. They are valid until the next take.
 func (r *Reader) take(n int) ([]byte, error) {
 	if n > cap(r.buf) {
 		r.buf = make([]byte, n)
@@ -126,7 +126,7 @@ func (r *Reader) take(n int) ([]byte, error) {
 	return b, nil
 }
 
-// start reads n octets with which a record begins: io.EOF in front of them is
+// start reads n bytes with which a record begins: io.EOF in front of them is
 // the end of the file.
 func (r *Reader) start(n int) ([]byte, error) {
 	if _, err := r.r.Peek(1); errors.Is(err, io.EOF) {
@@ -135,7 +135,7 @@ func (r *Reader) start(n int) ([]byte, error) {
 	return r.take(n)
 }
 
-// skip drops n octets, which must be there.
+// skip drops n bytes, which must be there.
 func (r *Reader) skip(n int64) error {
 	got, err := io.CopyN(io.Discard, r.r, n)
 	r.offset += got

@@ -373,14 +373,14 @@ func FuzzReader(f *testing.F) {
 }
 
 // FuzzAssembler: segments of one connection in any order, with any flags, give
-// octets that were sent, at the offset at which they were sent.
+// bytes that were sent, at the offset at which they were sent.
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{0, 0, 10, 0, 1, 10, 20, 0, 2, 0, 5, 0x11})
 	f.Add([]byte{0, 30, 10, 0, 1, 0, 20, 45, 0, 0, 40, 0, 0, 0, 0, 4})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		stream := pattern(600)
 		for i := range stream {
-			stream[i] |= 0x80 // so that no octet looks like a hole's
+			stream[i] |= 0x80 // so that no byte looks like a hole's
 		}
 		w := newWire(t)
 		w.handshake()
@@ -404,7 +404,7 @@ func FuzzAssembler(f *testing.F) {
 		}
 		w.asm.End()
 		if w.asm.ahead != 0 || w.asm.sent != 0 {
-			t.Fatalf("%d and %d octets are still counted as held", w.asm.ahead, w.asm.sent)
+			t.Fatalf("%d and %d bytes are still counted as held", w.asm.ahead, w.asm.sent)
 		}
 		for n, s := range w.all {
 			if s.ended != 1 {
@@ -412,9 +412,9 @@ func FuzzAssembler(f *testing.F) {
 			}
 			for side := range s.data {
 				for i, c := range s.data[side] {
-					// A SYN may begin another connection at any of the octets.
+					// A SYN may begin another connection at any of the bytes.
 					if n == 0 && c != '?' && s.conn.FromStart[side] && (i >= len(stream) || c != stream[i]) {
-						t.Fatalf("side %d: octet %d is not what was sent", side, i)
+						t.Fatalf("side %d: byte %d is not what was sent", side, i)
 					}
 				}
 			}

@@ -15,10 +15,10 @@ type segment struct {
 	scale    uint8 // of a SYN: what its sender's windows are shifted by
 	sum      checksum
 	data     []byte
-	missing  uint32 // octets of payload behind data that were not captured
+	missing  uint32 // bytes of payload behind data that were not captured
 }
 
-// size returns how many octets of payload the segment had.
+// size returns how many bytes of payload the segment had.
 func (s *segment) size() uint32 { return uint32(len(s.data)) + s.missing }
 
 // A verdict says what a packet is to the Assembler.
@@ -30,13 +30,15 @@ const (
 	isOther            // something else than TCP
 	isUnread           // perhaps TCP, but it can't be decoded
 	isRoCE             // RDMA over UDP
+	isUDP              // anything else over UDP
+	isRDP              // RDP over IP
 	isUnknown          // its link type is not known
 )
 
 // maxScale is the largest shift of a window (RFC 7323 §2.3).
 const maxScale = 14
 
-// segment takes a TCP segment apart. Options that make no sense end its options and are
+// segment decodes a TCP segment. Options that make no sense end its options and are
 // no reason to refuse it, as for a TCP; gopacket would.
 func (d *decoder) segment(b []byte) (segment, bool) {
 	if len(b) < tcpLen {
@@ -57,7 +59,7 @@ func (d *decoder) segment(b []byte) (segment, bool) {
 	if s.syn {
 		s.scale = windowShift(b[tcpLen:n])
 	}
-	s.sum = d.checksum(b)
+	s.sum = d.checksum(b, protTCP, binary.BigEndian.Uint16(b[16:]))
 	return s, true
 }
 
@@ -91,9 +93,9 @@ const (
 	sumBad
 )
 
-// checksum judges the checksum of the segment b (RFC 9293 §3.1).
-func (d *decoder) checksum(b []byte) checksum {
-	field := binary.BigEndian.Uint16(b[16:])
+// checksum judges the checksum field of the segment b (RFC 9293 §3.1), or of the UDP
+// datagram b (RFC 768), which need have none.
+func (d *decoder) checksum(b []byte, protocol uint64, field uint16) checksum {
 	if d.missing > 0 || field == 0 || len(b) > maxIPLen {
 		return sumUnknown
 	}
@@ -101,7 +103,7 @@ func (d *decoder) checksum(b []byte) checksum {
 	src, dst := d.src.AsSlice(), d.dst.AsSlice()
 	n := copy(pseudo[:], src)
 	n += copy(pseudo[n:], dst)
-	addrs := onesSum(protTCP, pseudo[:n])
+	addrs := onesSum(protocol, pseudo[:n])
 	head := addrs + uint64(len(b))
 	if foldSum(onesSum(head, b)) == 0 {
 		return sumGood

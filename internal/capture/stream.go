@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// ackEvery is how many octets one side sends before the recording has the
+// ackEvery is how many bytes one side sends before the recording has the
 // other acknowledge them.
 const ackEvery = 1 << 20
 
@@ -84,7 +84,7 @@ func (w *Writer) distinct(l, r netip.AddrPort) (_, _ netip.AddrPort) {
 
 // Sent records that the local side sends the pieces, joined: one TCP segment,
 // or several if an IP packet can't hold them. It is best called before the
-// network gets the octets: afterwards, what they cause may be recorded first.
+// network gets the bytes: afterwards, what they cause may be recorded first.
 func (s *Stream) Sent(pieces ...[]byte) { s.data(local, pieces) }
 
 // Received records that the pieces came from the remote side.
@@ -156,7 +156,7 @@ func (s *Stream) Reset(byUs bool) {
 	s.finish()
 }
 
-// End tells that no more will be recorded of the connection, however it ended:
+// End reports that no more will be recorded of the connection, however it ended:
 // its endpoints may be used again.
 func (s *Stream) End() {
 	s.w.mu.Lock()
@@ -190,7 +190,7 @@ func (s *Stream) control(from int, flags byte) {
 	s.emit(from, options, 0, flags)
 }
 
-// emit completes the packet in w.buf, which carries n octets of payload, and
+// emit completes the packet in w.buf, which carries n bytes of payload, and
 // writes it.
 func (s *Stream) emit(from, options, n int, flags byte) {
 	h, peer := &s.ends[from], &s.ends[1-from]

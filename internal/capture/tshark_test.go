@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"urnic/ddp"
-	"urnic/internal/tshark"
+	"urnic/internal/test/tshark"
 	"urnic/mpa"
 	"urnic/rdmap"
 )

@@ -19,7 +19,7 @@ const (
 	UnreadMPLS                         // what follows the MPLS labels is neither IP nor Ethernet
 	UnreadGRE                          // Number is a version of GRE
 	UnreadNested                       // more headers than are followed
-	UnreadMore                         // kinds beyond those that are told apart
+	UnreadMore                         // kinds beyond those that are distinguished
 )
 
 // An Unread says why a packet was passed over that may hold TCP.
@@ -32,7 +32,7 @@ type Unread struct {
 func (u Unread) String() string {
 	switch u.Kind {
 	case UnreadShort:
-		return "cut short by the capture in front of the end of the TCP header"
+		return "cut short within the TCP header"
 	case UnreadDamaged:
 		return "damaged " + layerNames[u.Number] + " header"
 	case UnreadEtherType:

@@ -55,7 +55,7 @@ func newTuple(a, b netip.AddrPort) tuple {
 func NewWriter(w io.Writer) (*Writer, error) {
 	iface := pcapgo.NgInterface{
 		Name:        "urnic",
-		Description: "recorded by urnic: synthetic Ethernet, IP and TCP around what an RNIC sent and received",
+		Description: "recorded by urnic: synthetic headers around what urnic sent and received",
 		LinkType:    layers.LinkTypeEthernet,
 	}
 	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "urnic"}}

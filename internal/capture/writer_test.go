@@ -73,7 +73,7 @@ func segments(t testing.TB, file []byte) []segment {
 	return all
 }
 
-// pattern returns n octets that differ from place to place.
+// pattern returns n bytes that differ from place to place.
 func pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -129,7 +129,7 @@ func TestRecordingIsReadBack(t *testing.T) {
 				t.Errorf("%v initiator=%t: the opener is %v", ends, initiator, c.conn.Ends[Opener])
 			}
 			if got := c.bytes(us); !bytes.Equal(got, append([]byte("hello"), big...)) {
-				t.Errorf("%v: sent %d octets", ends, len(got))
+				t.Errorf("%v: sent %d bytes", ends, len(got))
 			}
 			if got := string(c.bytes(1 - us)); got != "world!" {
 				t.Errorf("%v: received %q", ends, got)
@@ -168,7 +168,7 @@ func TestRecordedChecksumsAreRight(t *testing.T) {
 			}
 			binary.BigEndian.PutUint16(pseudo[2:], uint16(len(tcp)))
 			if sum := plainSum(pseudo, tcp); sum != 0 {
-				t.Fatalf("packet %d of %d octets: TCP checksum is off by %04x", p.Number, len(p.Data), sum)
+				t.Fatalf("packet %d of %d bytes: TCP checksum is off by %04x", p.Number, len(p.Data), sum)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func TestOnesSumEqualsTheSumWordByWord(t *testing.T) {
 			b[i] ^= byte(255 - n)
 		}
 		if got, want := foldSum(onesSum(0, b)), plainSum(b); got != want {
-			t.Fatalf("%d octets: %04x, want %04x", n, got, want)
+			t.Fatalf("%d bytes: %04x, want %04x", n, got, want)
 		}
 	}
 	all := bytes.Repeat([]byte{0xFF}, 1<<16)
@@ -211,7 +211,7 @@ func TestSequenceNumbersFollowTheStream(t *testing.T) {
 		}
 	}
 	if len(all) != 4 {
-		t.Errorf("%d segments; 70000 octets take two", len(all))
+		t.Errorf("%d segments; 70000 bytes take two", len(all))
 	}
 }
 
@@ -234,7 +234,7 @@ func TestReceiverAcknowledgesNowAndThen(t *testing.T) {
 		worst = max(worst, unacked)
 	}
 	if worst > ackEvery+60_000 {
-		t.Errorf("%d octets are sent without an acknowledgement", worst)
+		t.Errorf("%d bytes are sent without an acknowledgement", worst)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestNothingIsRecordedBehindTheEnd(t *testing.T) {
 		sizes = append(sizes, int(s.size()))
 	}
 	if want := []int{0, 0, 0, 0, 0, 0}; !slices.Equal(sizes, want) { // handshake, FIN, ACK, RST
-		t.Errorf("segments of %v octets, want %v", sizes, want)
+		t.Errorf("segments of %v bytes, want %v", sizes, want)
 	}
 }
 
@@ -324,7 +324,7 @@ func TestRecordingFromManyGoroutines(t *testing.T) {
 	}
 	for _, c := range log {
 		if c.holes != 0 || len(c.bytes(Opener)) != 10*each || len(c.bytes(Acceptor)) != 3*each {
-			t.Errorf("%v: %d and %d octets, %d holes", c.conn.Ends, len(c.bytes(Opener)), len(c.bytes(Acceptor)), c.holes)
+			t.Errorf("%v: %d and %d bytes, %d holes", c.conn.Ends, len(c.bytes(Opener)), len(c.bytes(Acceptor)), c.holes)
 		}
 	}
 }

@@ -53,6 +53,15 @@ type RDMAWR struct {
 // RDMA returns the union as that of a Write or Read.
 func (w *SendWR) RDMA() *RDMAWR { return (*RDMAWR)(unsafe.Pointer(&w.WR)) }
 
+// A UDWR is the same union, seen as that of a Send of a UD queue pair.
+type UDWR struct {
+	AH        unsafe.Pointer // struct ibv_ah
+	QPN, QKey uint32
+}
+
+// UD returns the union as that of a Send of a UD queue pair.
+func (w *SendWR) UD() *UDWR { return (*UDWR)(unsafe.Pointer(&w.WR)) }
+
 // A BindWR is the member bind_mw of struct ibv_send_wr.
 type BindWR struct {
 	MW           unsafe.Pointer // struct ibv_mw

@@ -16,7 +16,7 @@ type channel struct {
 	users atomic.Int32 // completion queues
 }
 
-// ChannelCreate makes a completion channel, and tells a descriptor that is readable
+// ChannelCreate makes a completion channel, and returns a descriptor that is readable
 // while ChannelNext has something.
 func (e *Engine) ChannelCreate(ctx Handle) (h Handle, fd int, _ Errno) {
 	c := e.contexts.get(ctx)

@@ -20,7 +20,7 @@ func TestDescriptorOfACompletionChannelBlocks(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	ctx, _, errno := e.ContextOpen(1)
+	ctx, _, errno := e.ContextOpen(0, 1)
 	if errno != 0 {
 		t.Fatal(errno)
 	}

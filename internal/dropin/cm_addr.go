@@ -118,7 +118,7 @@ func (a endpoint) isAny() bool { return a.ip.IsUnspecified() || a.ip.Unmap().IsU
 // wantsScope reports whether nobody can know which interface is meant.
 func (a endpoint) wantsScope() bool { return a.ip.Is6() && a.ip.IsLinkLocalUnicast() && a.scope == 0 }
 
-// String returns the endpoint for people.
+// String returns the endpoint in human-readable form.
 func (a endpoint) String() string {
 	ip := a.ip
 	if a.scope != 0 && ip.Is6() {

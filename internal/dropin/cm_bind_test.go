@@ -276,13 +276,14 @@ func TestOptions(t *testing.T) {
 		want         Errno
 	}{
 		{"TOS", cmLevelID, cmOptionTOS, one, ok},
-		{"TOS of 4 octets", cmLevelID, cmOptionTOS, four, syscall.EINVAL},
+		{"TOS of 4 bytes", cmLevelID, cmOptionTOS, four, syscall.EINVAL},
 		{"REUSEADDR", cmLevelID, cmOptionReuseAddr, four, ok},
-		{"REUSEADDR of 1 octet", cmLevelID, cmOptionReuseAddr, one, syscall.EINVAL},
+		{"REUSEADDR of 1 byte", cmLevelID, cmOptionReuseAddr, one, syscall.EINVAL},
 		{"AFONLY", cmLevelID, cmOptionAFOnly, four, ok},
 		{"AFONLY without a value", cmLevelID, cmOptionAFOnly, nil, syscall.EINVAL},
 		{"ACK_TIMEOUT", cmLevelID, cmOptionACKTimeout, one, ok},
-		{"ACK_TIMEOUT of 4 octets", cmLevelID, cmOptionACKTimeout, four, syscall.EINVAL},
+		{"ACK_TIMEOUT of more than 5 bits", cmLevelID, cmOptionACKTimeout, []byte{32}, syscall.EINVAL},
+		{"ACK_TIMEOUT of 4 bytes", cmLevelID, cmOptionACKTimeout, four, syscall.EINVAL},
 		{"unknown", cmLevelID, 4, four, syscall.ENOSYS},
 		{"unknown of IB", cmLevelIB, 2, four, syscall.ENOSYS},
 		{"unknown level", 2, 0, four, syscall.ENOSYS},

@@ -153,7 +153,7 @@ func TestParametersThatCantBeAreRefused(t *testing.T) {
 	l.must("connect", l.IDConnect(id, param(qp, long[1:])))
 	request := b.wantEvent(cmConnectRequest, 3)
 	if request.data() != long[1:] {
-		t.Errorf("%d octets of private data arrive", request.PrivateDataLen)
+		t.Errorf("%d bytes of private data arrive", request.PrivateDataLen)
 	}
 	for name, p := range refused {
 		l.want("accept with "+name, l.IDAccept(request.NewID, p), syscall.EINVAL)
@@ -162,7 +162,7 @@ func TestParametersThatCantBeAreRefused(t *testing.T) {
 	l.must("accept after all", l.IDAccept(request.NewID, param(l.qp(l.cq), long[1:])))
 	b.wantEvent(cmEstablished, 0)
 	if ev := a.wantEvent(cmEstablished, 1); ev.data() != long[1:] {
-		t.Errorf("%d octets of private data come back", ev.PrivateDataLen)
+		t.Errorf("%d bytes of private data come back", ev.PrivateDataLen)
 	}
 	second := a.routed(2, where)
 	l.want("connect a queue pair that is connected", l.IDConnect(second, param(qp, "")), syscall.EINVAL)

@@ -22,6 +22,7 @@ type ConnParam struct {
 	PrivateData                                        *byte
 	PrivateDataLen, ResponderResources, InitiatorDepth uint32
 	QP                                                 Handle
+	RNRRetry, Reserved                                 uint32
 }
 
 // maxDepth stands for as much as there is: RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH.
@@ -49,12 +50,18 @@ func (e *Engine) connParam(p *ConnParam) (c connSettings, _ Errno) {
 	}
 	if p.PrivateDataLen > 0 {
 		if p.PrivateData == nil || p.PrivateDataLen > mpa.MaxPrivateData-mpa.EnhancedLen {
-			return c, e.refuse(syscall.EINVAL, "connect or accept: %d octets of private data: at most %d fit (RFC 6581 §7)",
+			return c, e.refuse(syscall.EINVAL, "connect or accept: %d bytes of private data: at most %d fit (RFC 6581 §7)",
 				p.PrivateDataLen, mpa.MaxPrivateData-mpa.EnhancedLen)
 		}
 		c.param.PrivateData = slices.Clone(unsafe.Slice(p.PrivateData, p.PrivateDataLen))
 	}
-	c.param.IRD, c.param.ORD = depth(p.ResponderResources), depth(p.InitiatorDepth)
+	c.qp.given.Store(false)
+	c.qp.closed.Store(false)
+	c.qp.noDepth.Store(p.InitiatorDepth == 0)
+	c.qp.peerRetries.Store(int32(min(p.RNRRetry, retryForEver)))
+	c.qp.asked.ird.Store(p.ResponderResources)
+	c.qp.asked.ord.Store(p.InitiatorDepth)
+	c.param.IRD, c.param.ORD = e.depthWithAck(depth(p.ResponderResources)), e.depthWithAck(depth(p.InitiatorDepth))
 	return c, ok
 }
 
@@ -79,7 +86,7 @@ func (e *Engine) IDConnect(h Handle, p *ConnParam) Errno {
 	}
 	return e.withID(h, func(id *cmID) Errno {
 		switch {
-		case id.state != cmRouteKnown:
+		case id.state != cmRouteKnown || id.options.datagram:
 			return id.refuse("connect")
 		case !c.isFree():
 			return e.refuse(syscall.EINVAL, "connect: QP 0x%x is in state %v", c.qp.num, c.qp.verbs.State())
@@ -212,11 +219,12 @@ func connErrno(err error) Errno {
 	return errno(err)
 }
 
-// established tells that there is a connection, and waits for its end. The caller
+// established reports that there is a connection, and waits for its end. The caller
 // holds mu.
 func (id *cmID) established(q *qp) {
 	id.state, id.qp = cmConnected, q
 	q.own(&connectionOwner{event: func(rnic.Event) bool { return true }}) // watch tells it
+	q.setTimeout(id.ackTimeout)
 	q.connected()
 	family := id.local.family()
 	if a := q.verbs.LocalAddr(); a != nil {
@@ -225,7 +233,7 @@ func (id *cmID) established(q *qp) {
 	ev := CMEvent{Type: cmEstablished}
 	if p, some := q.verbs.Params(); some {
 		// What the recipient is asked for, and may do itself: rdma_get_cm_event(3).
-		ev.ResponderResources, ev.InitiatorDepth = uint32(p.IRD), uint32(p.ORD)
+		ev.ResponderResources, ev.InitiatorDepth = q.told(uint32(p.IRD), q.asked.ird.Load()), q.told(uint32(p.ORD), q.asked.ord.Load())
 		if p.Role == mpa.Initiator {
 			ev.setPrivateData(p.PrivateData)
 		}
@@ -257,6 +265,9 @@ func (id *cmID) watch(q *qp, done <-chan struct{}) {
 // a connection that is still being made, it does so then.
 func (e *Engine) IDDisconnect(h Handle) Errno {
 	return e.withID(h, func(id *cmID) Errno {
+		if id.options.datagram { // there is no connection
+			return id.refuse("disconnect")
+		}
 		switch id.state {
 		case cmConnected:
 			id.beginDisconnect()
@@ -281,6 +292,8 @@ func (id *cmID) beginDisconnect() {
 func (q *qp) disconnect(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(q.engine.ctx, patience)
 	defer cancel()
+	q.given.Store(true)
+	q.lastRead()
 	if err := q.verbs.Disconnect(ctx); err != nil {
 		q.engine.log.printf(logDebug, "%v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 func TestEndOfAConnectionIsToldOnceToBothSides(t *testing.T) {

@@ -17,17 +17,20 @@ const (
 	cmRejected
 	cmEstablished
 	cmDisconnected
+	_ // of a device that is removed
+	cmMulticastJoin
 )
 
 // A CMEvent is struct urnic_cm_event.
 type CMEvent struct {
 	Cookie uint64
+	Group  uint64 // the cookie of the group, of cmMulticastJoin
 	Type   uint32
 	Status int32
 	NewID  Handle
 	// As the consumer of the event would give them to connect or accept.
 	ResponderResources, InitiatorDepth uint32
-	QPN                                uint32
+	QPN, QKey                          uint32
 	PrivateDataLen                     uint32
 	PrivateData                        [512]byte
 }
@@ -55,7 +58,7 @@ func (ch *eventChannel) take(match func(*cmEvent) bool) []*cmEvent {
 	return ch.queue.take(match)
 }
 
-// EvchCreate makes an event channel, and tells a descriptor that is readable while
+// EvchCreate makes an event channel, and returns a descriptor that is readable while
 // EvchNext has something.
 func (e *Engine) EvchCreate() (h Handle, fd int, _ Errno) {
 	q, err := newEventQueue[*cmEvent]()

@@ -5,6 +5,8 @@ package dropin
 import (
 	"context"
 	"time"
+
+	"urnic/internal/door"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 func (id *cmID) letFetch(q *qp) {
 	ctx, cancel := context.WithTimeout(id.engine.ctx, id.engine.fetchPatience)
 	defer cancel()
-	for id.endedByPeer() && q.verbs.Unpolled() > 0 && pause(ctx, fetchLook) {
+	for id.endedByPeer() && door.Unpolled(q.verbs) > 0 && pause(ctx, fetchLook) {
 	}
 	if id.endedByPeer() {
 		pause(id.engine.ctx, actPatience)

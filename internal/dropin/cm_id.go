@@ -54,8 +54,12 @@ type cmID struct {
 	pending  int // requests that do
 	request  *rnic.ConnRequest
 
+	services *serviceListener // as listener, of RDMA_PS_UDP
+	service  *serviceRequest  // as request
+
 	qp         *qp
-	cancel     context.CancelFunc // of what goes on in the background
+	ackTimeout uint32             // RDMA_OPTION_ID_ACK_TIMEOUT, or 0
+	cancel     context.CancelFunc // of what happens in the background
 	disconnect bool               // as soon as it is connected
 	background sync.WaitGroup
 }
@@ -178,8 +182,11 @@ func (id *cmID) destroy() bool {
 		_ = id.socket.Close() // it was only bound
 		id.socket = nil
 	}
-	l, r, q, cancel := id.listener, id.request, id.qp, id.cancel
+	l, services, r, q, cancel := id.listener, id.services, id.request, id.qp, id.cancel
 	id.request = nil
+	if id.service != nil {
+		id.refuseService(nil)
+	}
 	id.mu.Unlock()
 	for _, ev := range events {
 		if ev.child != nil && ev.child != id {
@@ -192,16 +199,19 @@ func (id *cmID) destroy() bool {
 	if l != nil {
 		_ = l.Close() // the socket is of no use any more
 	}
-	switch state {
-	case cmConnected:
+	if services != nil {
+		_ = services.conn.Close() // likewise
+	}
+	switch {
+	case q == nil: // there is no connection
+	case state == cmConnected:
 		e.wg.Go(func() {
 			q.settle()
 			q.toError()
 		})
 		return true
-	case cmDisconnecting: // in its own time
+	case state == cmDisconnecting: // in its own time
 		return true
-	default:
 	}
 	if cancel != nil {
 		cancel()

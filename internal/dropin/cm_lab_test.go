@@ -33,7 +33,7 @@ func newCMLab(t testing.TB, settings ...string) *cmLab {
 		}
 	})
 	l := &cmLab{TB: t, Engine: e}
-	ctx, _, bad := e.ContextOpen(1)
+	ctx, _, bad := e.ContextOpen(0, 1)
 	l.must("open context", bad)
 	l.ctx = ctx
 	l.pd, bad = e.PDAlloc(ctx)
@@ -277,9 +277,9 @@ func exchange(a, b *cmEnd) {
 
 func TestCMStructsHaveTheLayoutOfTheContract(t *testing.T) {
 	for name, c := range map[string][2]uintptr{
-		"urnic_cm_event":              {unsafe.Sizeof(CMEvent{}), 552},
-		"urnic_cm_event.private_data": {unsafe.Offsetof(CMEvent{}.PrivateData), 36},
-		"urnic_conn_param":            {unsafe.Sizeof(ConnParam{}), 24},
+		"urnic_cm_event":              {unsafe.Sizeof(CMEvent{}), 560},
+		"urnic_cm_event.private_data": {unsafe.Offsetof(CMEvent{}.PrivateData), 48},
+		"urnic_conn_param":            {unsafe.Sizeof(ConnParam{}), 32},
 		"urnic_addrs":                 {unsafe.Sizeof(CMAddrs{}), 256},
 	} {
 		if c[0] != c[1] {

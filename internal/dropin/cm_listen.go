@@ -30,6 +30,9 @@ func (e *Engine) IDListen(h Handle, backlog uint32) Errno {
 		if id.backlog = int(backlog); backlog == 0 || backlog > maxBacklog {
 			id.backlog = maxBacklog
 		}
+		if id.options.datagram {
+			return id.listenForServices()
+		}
 		n, err := listenOn(id.socket, id.backlog)
 		if err != nil {
 			return e.fail(err)
@@ -46,7 +49,7 @@ func (e *Engine) IDListen(h Handle, backlog uint32) Errno {
 	})
 }
 
-// serve tells of the requests that come, until the listener is closed.
+// serve reports the requests that come, until the listener is closed.
 func (id *cmID) serve(l *rnic.Listener) {
 	for {
 		r, err := l.Accept(id.engine.ctx)
@@ -59,14 +62,19 @@ func (id *cmID) serve(l *rnic.Listener) {
 	}
 }
 
-// offer gives a request an id and tells of it, if there is room.
+// newChild returns an id for a request, or nil if there is no room for it. The caller holds mu.
+func (id *cmID) newChild() *cmID {
+	if id.gone || id.channel == nowhere || id.pending >= id.backlog {
+		return nil
+	}
+	return id.engine.newID(id.channel)
+}
+
+// offer gives a request an id and reports it, if there is room.
 func (id *cmID) offer(r *rnic.ConnRequest) bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	if id.gone || id.channel == nowhere || id.pending >= id.backlog {
-		return false
-	}
-	child := id.engine.newID(id.channel)
+	child := id.newChild()
 	if child == nil {
 		return false
 	}
@@ -91,6 +99,9 @@ func (e *Engine) depthsOf(r *mpa.Request) (ird, ord uint32) {
 	if r.Frame.Enhanced { // "not negotiated" is more than any depth
 		ird, ord = min(ird, uint32(r.Enhanced.IRD)), min(ord, uint32(r.Enhanced.ORD))
 	}
+	if e.settings.acknowledges() && r.Frame.Enhanced { // the peer's library may have some of these for itself
+		ird, ord = max(ird-min(ird, extraReads), min(ird, 1)), max(ord-min(ord, extraReads), min(ord, 1))
+	}
 	return ird, ord
 }
 
@@ -112,7 +123,7 @@ func (e *Engine) IDAccept(h Handle, p *ConnParam) Errno {
 		return bad
 	}
 	return e.withID(h, func(id *cmID) Errno {
-		if id.state != cmAsked {
+		if id.state != cmAsked || id.request == nil {
 			return id.refuse("accept")
 		}
 		if !c.isFree() {
@@ -136,6 +147,9 @@ func (e *Engine) IDReject(h Handle, privateData []byte) Errno {
 	return e.withID(h, func(id *cmID) Errno {
 		if id.state != cmAsked {
 			return id.refuse("reject")
+		}
+		if id.service != nil {
+			return id.refuseService(privateData)
 		}
 		err := id.request.Reject(e.ctx, privateData)
 		if _, again := errors.AsType[*mpa.ConfigError](err); again {

@@ -24,7 +24,7 @@ func (e *Engine) IDBind(h Handle, addr []byte) Errno {
 // bind brings an idle id to state bound.
 func (id *cmID) bind(a endpoint) Errno {
 	if a.wantsScope() {
-		return id.engine.refuse(syscall.EINVAL, "bind to %v: a link-local address wants the interface", a)
+		return id.engine.refuse(syscall.EINVAL, "bind to %v: a link-local address needs its interface", a)
 	}
 	socket, got, err := bindSocket(a, id.options)
 	if err != nil {
@@ -67,7 +67,7 @@ func (id *cmID) resolve(from, to endpoint) Errno {
 		to.scope = from.scope
 	}
 	if to.wantsScope() {
-		return e.refuse(syscall.EINVAL, "resolve address: %v is link-local and wants the interface", to)
+		return e.refuse(syscall.EINVAL, "resolve address: %v is link-local and needs its interface", to)
 	}
 	if id.state == cmIdle && from.ip.IsValid() {
 		if bad := id.bind(from); bad != ok {
@@ -82,7 +82,7 @@ func (id *cmID) resolve(from, to endpoint) Errno {
 		}
 	}
 	if err != nil {
-		e.log.printf(logInfo, "resolve address: no way to %v: %v", to, err)
+		e.log.printf(logInfo, "resolve address: no route to %v: %v", to, err)
 		id.tell(CMEvent{Type: cmAddrError, Status: -int32(errno(err))})
 		return ok
 	}
@@ -121,6 +121,9 @@ const (
 
 	cmOptionPath = 1
 )
+
+// maxTimeout is the largest timeout of a queue pair: it has 5 bits.
+const maxTimeout = 31
 
 // pathDataLen is the size of struct ibv_path_data.
 const pathDataLen = 72
@@ -176,8 +179,13 @@ func (id *cmID) setOption(name uint32, value []byte) Errno {
 		}
 		id.options.v6only = on
 		return id.rebind()
+	case cmOptionACKTimeout: // TCP waits as it does: this is what the queue pair says when it is connected
+		if value[0] > maxTimeout || id.options.datagram {
+			return syscall.EINVAL
+		}
+		id.ackTimeout = uint32(value[0])
 	}
-	return ok // how long to wait for acknowledgements is TCP's affair
+	return ok
 }
 
 // onSocket calls f with the descriptor of the socket that is bound, if there is one.

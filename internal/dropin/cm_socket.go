@@ -23,6 +23,8 @@ type socketOptions struct {
 	reuse  bool // RDMA_OPTION_ID_REUSEADDR
 	v6only bool // RDMA_OPTION_ID_AFONLY
 	tos    int  // RDMA_OPTION_ID_TOS, or -1
+
+	datagram bool // of UDP, for RDMA_PS_UDP
 }
 
 // bindSocket returns a socket that has the endpoint, and that: with a port, if it
@@ -32,7 +34,11 @@ type socketOptions struct {
 // The socket is an os.File, so that the Go runtime's poller has it: what that has is
 // closed in a child of fork (cmd/liburnic/shim/forked.c).
 func bindSocket(a endpoint, o socketOptions) (f *os.File, got endpoint, err error) {
-	fd, err := unix.Socket(a.family(), unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	kind := unix.SOCK_STREAM
+	if o.datagram {
+		kind = unix.SOCK_DGRAM
+	}
+	fd, err := unix.Socket(a.family(), kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, endpoint{}, fmt.Errorf("a socket: %w", err)
 	}
@@ -72,7 +78,7 @@ func bindTo(fd int, a endpoint, o socketOptions) error {
 		return unix.Bind(fd, a.sockaddr())
 	}
 	err := unix.Bind(fd, a.sockaddr())
-	if errors.Is(err, unix.EADDRINUSE) && a.port != 0 {
+	if errors.Is(err, unix.EADDRINUSE) && a.port != 0 && !o.datagram {
 		// Those that are in the way may all be connections that have ended, or
 		// whose listener has. All other sockets of ids are without SO_REUSEADDR
 		// until they listen, so that this takes no port away.

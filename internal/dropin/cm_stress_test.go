@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 // Many connections are made, used and ended at the same time, in several ways, by

@@ -12,24 +12,31 @@ import (
 type rdmaContext struct {
 	engine *Engine
 	handle Handle
+	device uint32 // its index
 	cookie uint64
 	async  *eventQueue[Async]
 
 	telling sync.Mutex // held while it is decided whether an event is told
+
+	ports portWatch
 }
 
-// ContextOpen makes a context, and tells a descriptor that is readable while
+// ContextOpen makes a context of a device, and returns a descriptor that is readable while
 // AsyncNext has something.
-func (e *Engine) ContextOpen(cookie uint64) (h Handle, asyncFD int, _ Errno) {
+func (e *Engine) ContextOpen(device uint32, cookie uint64) (h Handle, asyncFD int, _ Errno) {
+	if uint64(device) >= uint64(len(e.devices)) {
+		return 0, -1, syscall.ENODEV
+	}
 	q, err := newEventQueue[Async]()
 	if err != nil {
 		return 0, -1, e.fail(err)
 	}
-	c := &rdmaContext{engine: e, cookie: cookie, async: q}
+	c := &rdmaContext{engine: e, device: device, cookie: cookie, async: q}
 	if c.handle = e.contexts.add(c); c.handle == 0 {
 		_ = q.close() // nobody has seen it
 		return 0, -1, e.refuse(syscall.ENOMEM, "open device: too many contexts")
 	}
+	c.watchPorts()
 	return c.handle, q.num, ok
 }
 
@@ -53,6 +60,7 @@ func (e *Engine) ContextClose(ctx Handle) Errno {
 	if c == nil {
 		return syscall.EINVAL
 	}
+	c.ports.close()
 	e.qps.each(func(h Handle, q *qp) {
 		if q.ctx == c {
 			_ = e.QPDestroy(h)
@@ -81,6 +89,11 @@ func (e *Engine) ContextClose(ctx Handle) Errno {
 	e.regions.each(func(h Handle, r *region) {
 		if r.pd.ctx == c {
 			_ = e.MRDereg(h)
+		}
+	})
+	e.ahs.each(func(h Handle, a *addressHandle) {
+		if a.pd.ctx == c {
+			_ = e.AHDestroy(h)
 		}
 	})
 	e.pds.each(func(h Handle, p *protectionDomain) {

@@ -1,7 +1,7 @@
 package dropin
 
 // The structs of cmd/liburnic/engine.h by which the halves of the drop-in library
-// talk to each other, octet for octet. The exports compare the sizes.
+// talk to each other, byte for byte. The exports compare the sizes.
 
 // A DeviceAttr is struct urnic_device.
 type DeviceAttr struct {
@@ -12,7 +12,8 @@ type DeviceAttr struct {
 	MaxInline                          uint32
 	MaxCQ, MaxCQE, MaxMR, MaxPD, MaxMW uint32
 	MaxSRQ, MaxSRQWR, MaxSRQSGE        uint32
-	MaxReadAtomic, GIDs, Reserved      uint32
+	MaxReadAtomic, GIDs                uint32
+	Ports, Bound, QKeyViolations       uint32
 	MaxMRSize, MaxMessage              uint64
 }
 
@@ -54,7 +55,17 @@ type QPInit struct {
 	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInline uint32
 	SignalAll                                               uint32
 	QP                                                      Handle
-	QPN, Reserved                                           uint32
+	QPN                                                     uint32
+	Type                                                    uint32 // enum ibv_qp_type, or 0 for RC
+}
+
+// An AHAttr is struct urnic_ah_attr.
+type AHAttr struct {
+	IsGlobal  uint32
+	SGIDIndex uint32
+	DGID      [16]byte
+
+	Port, Reserved uint32
 }
 
 // A QPAttr is struct urnic_qp_attr.

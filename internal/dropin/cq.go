@@ -4,8 +4,10 @@ package dropin
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 )
 
@@ -17,17 +19,35 @@ type completionQueue struct {
 	verbs   *rnic.CQ
 	channel *channel // or nil
 
-	mu  sync.Mutex         // of who polls
+	// extra is how many completions more than the program wants the queue has room for: of
+	// requests that are the library's. Under resizing.
+	extra    int
+	resizing sync.Mutex
+
+	mu  sync.Mutex         // of whoever polls
 	wcs [pollBatch]rnic.WC // where package rnic leaves completions
+
+	polled      atomic.Uint64 // completions that the program has got
+	connections atomic.Int32  // queue pairs that are connected by TCP, twice if it is for both queues
+	datagrams   datagramWCs
 
 	// withheld are completions that the program is not to see yet: see withholds.
 	withheld []WC
+
+	// Of a poll that is in progress: where completions go, and how many are there.
+	out    []WC
+	filled int
+	// stash has completions for which there was no room in a poll. They come first in the
+	// next one.
+	stash []WC
+	told  bool  // the queue has fired for them
+	due   []*qp // whose stream is over: what they have not completed is to be
 }
 
 // pollBatch is how many completions are moved at a time.
 const pollBatch = 32
 
-// CQCreate makes a completion queue of at least *entries, and tells how many it
+// CQCreate makes a completion queue of at least *entries, and reports how many it
 // has.
 func (e *Engine) CQCreate(ctx Handle, entries *uint32, ch Handle, cookie uint64) (Handle, Errno) {
 	c := e.contexts.get(ctx)
@@ -35,9 +55,7 @@ func (e *Engine) CQCreate(ctx Handle, entries *uint32, ch Handle, cookie uint64)
 		return 0, syscall.EINVAL
 	}
 	q := &completionQueue{ctx: c, cookie: cookie}
-	// Programs know queues that fire for what is left in them when they are armed:
-	// perftest polls once for each event. Others fetch one event for each arming.
-	attr := rnic.CQAttr{Entries: int(*entries), FireQueued: true, TellEach: true}
+	attr := rnic.CQAttr{Entries: int(*entries)}
 	if ch != 0 {
 		if q.channel = e.channels.get(ch); q.channel == nil || q.channel.ctx != c {
 			return 0, syscall.EINVAL
@@ -69,17 +87,36 @@ func (q *completionQueue) leaveChannel() {
 }
 
 // CQResize changes how many completions a queue holds to at least *entries, and
-// tells how many it has.
+// reports how many it has.
 func (e *Engine) CQResize(cq Handle, entries *uint32) Errno {
 	q := e.cqs.get(cq)
 	if q == nil || entries == nil || *entries == 0 || *entries > rnic.MaxCQE {
 		return syscall.EINVAL
 	}
-	if err := q.verbs.Resize(int(*entries)); err != nil {
+	q.resizing.Lock()
+	defer q.resizing.Unlock()
+	if n := q.datagrams.n.Load(); int64(*entries) < int64(n) {
+		return e.refuse(syscall.EINVAL, "resize CQ: %d entries for %d completions", *entries, n)
+	}
+	if err := q.verbs.Resize(min(int(*entries)+q.extra, rnic.MaxCQE)); err != nil {
 		return e.fail(err)
 	}
-	*entries = uint32(q.verbs.Entries())
+	*entries = max(*entries, uint32(q.verbs.Entries()-q.extra))
 	return ok
+}
+
+// enlarge makes room for n completions that the program does not know of.
+func (q *completionQueue) enlarge(n int) error {
+	if n == 0 {
+		return nil
+	}
+	q.resizing.Lock()
+	defer q.resizing.Unlock()
+	if err := q.verbs.Resize(min(q.verbs.Entries()+n, rnic.MaxCQE)); err != nil {
+		return err
+	}
+	q.extra += n
+	return nil
 }
 
 // CQArm makes a queue fire once at its channel, at the next completion, or the next
@@ -94,8 +131,8 @@ func (e *Engine) CQArm(cq Handle, solicitedOnly bool) Errno {
 		what = rnic.NextSolicited
 	}
 	bad := e.fail(q.verbs.Arm(what))
-	if bad == ok && q.isDue(e) {
-		q.verbs.Fire()
+	if bad == ok && (q.datagrams.arm(solicitedOnly) || q.isDueAtArming(e, solicitedOnly)) {
+		door.Fire(q.verbs)
 	}
 	return bad
 }

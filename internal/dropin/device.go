@@ -6,63 +6,48 @@ import (
 	"crypto/sha256"
 	"net"
 	"os"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"syscall"
 
+	"urnic/internal/host/version"
 	"urnic/pd"
 )
 
-const deviceName = "urnic0"
-
-// Device tells what the device is like, as all contexts see it.
-func (e *Engine) Device(out *DeviceAttr) Errno {
-	if out == nil {
+// Device reports what a device is like, as all contexts see it. ENODEV says that there are not so
+// many.
+func (e *Engine) Device(index uint32, out *DeviceAttr) Errno {
+	switch {
+	case out == nil:
 		return syscall.EINVAL
+	case uint64(index) >= uint64(len(e.devices)):
+		return syscall.ENODEV
 	}
+	d := &e.devices[index]
 	a := e.device.Attr()
 	reads := a.MaxSGE // several sinks are several Reads
 	if e.settings.strict {
 		reads = a.MaxReadSGE
 	}
 	*out = DeviceAttr{
-		GUID: guid(), IWARP: flag(!e.settings.ethernet), Strict: flag(e.settings.strict),
-		MaxQP: maxQPs, MaxQPWR: uint32(a.MaxWR), MaxSGE: uint32(a.MaxSGE), MaxReadSGE: uint32(reads), MaxInline: uint32(a.MaxInline),
+		GUID: deviceGUID(int(index)), IWARP: flag(!e.settings.ethernet), Strict: flag(e.settings.strict),
+		MaxQP: maxQPs, MaxQPWR: uint32(a.MaxWR - e.extraWRs()), MaxSGE: uint32(a.MaxSGE), MaxReadSGE: uint32(reads), MaxInline: uint32(a.MaxInline),
 		MaxCQ: uint32(a.Limits[pd.CompletionQueues]), MaxCQE: uint32(a.MaxCQE),
 		MaxMR: uint32(a.Limits[pd.Regions]), MaxPD: uint32(a.Limits[pd.Domains]), MaxMW: uint32(a.Limits[pd.Windows]),
 		MaxSRQ: uint32(a.Limits[pd.SharedQueues]), MaxSRQWR: uint32(a.MaxWR), MaxSRQSGE: uint32(a.MaxSGE),
 		MaxReadAtomic: uint32(min(a.MaxIRD, a.MaxORD)),
-		GIDs:          uint32(len(e.gids.list())),
-		MaxMRSize:     1 << 46, // a Go slice, on Linux
-		MaxMessage:    1 << 31, // as a port may say; the RNIC takes rnic.MaxMessage
+		GIDs:          uint32(len(e.portGIDs(index, 1))),
+		Ports:         uint32(len(d.ports)),
+		Bound:         flag(d.ports[0].IsValid()), QKeyViolations: e.qkeyViolations(),
+		MaxMRSize:  1 << 46, // a Go slice, on Linux
+		MaxMessage: 1 << 31, // as a port may say; the RNIC takes rnic.MaxMessage
 	}
-	copy(out.Name[:], deviceName)
-	copy(out.Version[:len(out.Version)-1], version())
+	copy(out.Name[:len(out.Name)-1], d.name)
+	copy(out.Version[:len(out.Version)-1], firmware)
 	return ok
 }
 
-// version is that of the build, as far as it knows: programs see it as the version
-// of the firmware.
-var version = sync.OnceValue(func() string {
-	if info, some := debug.ReadBuildInfo(); some && info.Main.Version != "" {
-		return strings.Trim(info.Main.Version, "()")
-	}
-	return "devel"
-})
-
-// GID tells an entry of the GID table.
-func (e *Engine) GID(index uint32, out *GID) Errno {
-	if out == nil {
-		return syscall.EINVAL
-	}
-	all := e.gids.list()
-	if uint64(index) >= uint64(len(all)) {
-		return syscall.EINVAL
-	}
-	*out = all[index]
-	return ok
-}
+// firmware is what programs see as the version of the firmware.
+var firmware = strings.TrimPrefix(version.Number, "v")
 
 func flag(b bool) uint32 {
 	if b {

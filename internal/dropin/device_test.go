@@ -18,7 +18,7 @@ func TestDevice(t *testing.T) {
 	for settings, want := range map[string][3]uint32{"": {1, 0, 32}, "URNIC_TRANSPORT=ethernet": {0, 0, 32}, "URNIC_STRICT=1": {1, 1, 1}} {
 		l := newLab(t, settings)
 		var d DeviceAttr
-		l.must("device", l.Device(&d))
+		l.must("device", l.Device(0, &d))
 		if name := strings.TrimRight(string(d.Name[:]), "\x00"); name != "urnic0" {
 			t.Errorf("name %q", name)
 		}
@@ -33,15 +33,12 @@ func TestDevice(t *testing.T) {
 		}
 		var gid GID
 		for i := range d.GIDs {
-			l.must("GID", l.GID(i, &gid))
-			if _, is := l.gids.at(i); !is || gid.IfIndex == 0 {
+			l.must("GID", l.GID(0, 1, i, &gid))
+			if gid.IfIndex == 0 {
 				t.Errorf("GID %d: %+v", i, gid)
 			}
 		}
-		l.want("beyond the table", l.GID(d.GIDs, &gid), unix.EINVAL)
-		if _, is := l.gids.at(d.GIDs); is {
-			t.Error("there is one more address")
-		}
+		l.want("beyond the table", l.GID(0, 1, d.GIDs, &gid), unix.EINVAL)
 	}
 }
 

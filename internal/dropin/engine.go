@@ -7,15 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"urnic/internal/capture"
-	"urnic/internal/memfault"
+	"urnic/internal/door"
+	"urnic/internal/host/memfault"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rnic"
+	"urnic/rnic/rnictimeline"
 )
 
 // An Engine is the RNIC of a process. Its methods are the functions of
@@ -25,7 +28,7 @@ type Engine struct {
 	mpa      mpa.Config // of all connections
 	log      *logger
 	device   *rnic.Device // of all contexts, so that a connection may come before one knows whose it is
-	record   io.Closer    // or nil
+	record   *os.File     // or nil
 
 	contexts table[rdmaContext]
 	pds      table[protectionDomain]
@@ -37,18 +40,28 @@ type Engine struct {
 	qps      table[qp]
 	evchs    table[eventChannel]
 	ids      table[cmID]
+	ahs      table[addressHandle]
 
 	numbers qpNumbers
 	granted sync.Map // STag of a region (uint32): its enum ibv_access_flags
+	keys    sync.Map // STag of a region (uint32): *region
 	meeting meeting
 	usesCM  atomic.Bool // the program has made an id of rdma_cm
 	ofCQ    sync.Map    // *rnic.CQ: *completionQueue
 	ofSRQ   sync.Map    // *rnic.SRQ: *sharedQueue
 
-	gids gidTable
+	gids    gidTable
+	devices []deviceSetting
+
+	datagrams datagramPort
+	counting  counting
+	null      nullMemory
+	reporter  reporter
+	timeline  *rnictimeline.Recorder // or nil
 
 	fetchPatience   time.Duration // see letFetch
 	refusedPatience time.Duration // see dial
+	servicePatience time.Duration // see askService
 
 	ctx    context.Context // ends with the engine
 	cancel context.CancelFunc
@@ -56,18 +69,22 @@ type Engine struct {
 }
 
 // Open returns the engine of a process. environment holds "NAME=value" strings,
-// of which it looks at those that docs/drop-in.md lists; log gets lines for people.
+// of which it looks at those that docs/drop-in.md lists; log gets human-readable lines.
 func Open(environment []string, log io.Writer) (*Engine, error) {
 	s, err := parseSettings(environment)
 	if err != nil {
 		return nil, err
 	}
 	memfault.Guard() // the program's memory is not Go's
-	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, fetchPatience: fetchPatience, refusedPatience: refusedPatience}
-	e.mpa.Settle = s.settle
-	cfg := rnic.Config{
-		Name: deviceName, Limits: limits(), JudgeLate: true, MPA: e.mpa, Logger: e.log.slog(),
+	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, fetchPatience: fetchPatience, refusedPatience: refusedPatience, servicePatience: servicePatience}
+	if e.devices, err = s.devices(e.gids.list()); err != nil {
+		return nil, err
 	}
+	e.mpa.Settle, e.mpa.CRC = s.settle, s.crc
+	cfg := rnic.Config{
+		Name: s.device, Limits: limits(), MPA: e.mpa, Logger: e.log.slog(),
+	}
+	door.SetPolicy(&cfg, policyOf(&s))
 	if s.pcap != "" {
 		f, err := capture.Create(s.pcap)
 		if err != nil {
@@ -75,11 +92,19 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 		}
 		cfg.Record, e.record = f, f
 	}
+	if s.timeline != "" {
+		if e.timeline, err = rnictimeline.Start(s.timeline, &cfg); err != nil {
+			return nil, fmt.Errorf("URNIC_TIMELINE: %w", err)
+		}
+	}
 	if e.device, err = rnic.Open(cfg); err != nil {
-		return nil, err
+		return nil, errors.Join(err, e.timeline.Close())
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.wg.Go(e.dispatchEvents)
+	if s.top != "" {
+		e.serveReports(s.top)
+	}
 	return e, nil
 }
 
@@ -98,12 +123,18 @@ func limits() pd.Limits {
 // Close ends the engine and all that it has: processes don't, as it ends with
 // them.
 func (e *Engine) Close() error {
+	e.tellCounters()
+	err := e.reporter.close()
 	e.closeIDs()
 	e.cancel()
-	err := e.meeting.close()
-	err = errors.Join(err, e.device.Close())
+	err = errors.Join(err, e.meeting.close(), e.datagrams.close())
+	err = errors.Join(err, e.device.Close(), e.timeline.Close())
+	e.null.close()
 	e.wg.Wait()
-	e.contexts.each(func(_ Handle, c *rdmaContext) { err = errors.Join(err, c.async.close()) })
+	e.contexts.each(func(_ Handle, c *rdmaContext) {
+		c.ports.close()
+		err = errors.Join(err, c.async.close())
+	})
 	if e.record != nil {
 		err = errors.Join(err, e.record.Close())
 	}

@@ -17,7 +17,7 @@ type Errno = syscall.Errno
 
 const ok Errno = 0
 
-// errno returns what C is told of an error of package rnic.
+// errno returns what C gets of an error of package rnic.
 func errno(err error) Errno {
 	var limit *pd.LimitError
 	var number Errno
@@ -34,7 +34,7 @@ func errno(err error) Errno {
 	return syscall.EINVAL
 }
 
-// fail logs why a call fails, and returns what C is told.
+// fail logs why a call fails, and returns what C gets.
 func (e *Engine) fail(err error) Errno {
 	if err != nil {
 		e.log.printf(logInfo, "%v", err)
@@ -42,7 +42,7 @@ func (e *Engine) fail(err error) Errno {
 	return errno(err)
 }
 
-// refuse logs why a call is refused, and returns what C is told. What is not supported is told
+// refuse logs why a call is refused, and returns what C gets. What is not supported is told
 // at every level, but once of each kind: many programs print no more than that a call has
 // failed.
 func (e *Engine) refuse(number Errno, format string, args ...any) Errno {

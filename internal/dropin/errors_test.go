@@ -212,8 +212,8 @@ func TestStates(t *testing.T) {
 // Both tell the capacities that they have got.
 func TestQueryOfANewQueuePair(t *testing.T) {
 	const rights = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic
-	for transport, want := range map[string]struct{ state, access uint32 }{
-		"iwarp": {qpsInit, rights}, "ethernet": {qpsReset, 0},
+	for transport, want := range map[string]struct{ state, access, sends uint32 }{
+		"iwarp": {qpsInit, rights, 5}, "ethernet": {qpsReset, 0, leastAcknowledged},
 	} {
 		l := newLab(t, "URNIC_TRANSPORT="+transport)
 		e := l.end()
@@ -225,7 +225,7 @@ func TestQueryOfANewQueuePair(t *testing.T) {
 		if a.State != want.state || a.CurState != want.state || a.Access != want.access {
 			t.Errorf("%s: state %d and %d, access 0x%x; want %d and 0x%x", transport, a.State, a.CurState, a.Access, want.state, want.access)
 		}
-		if a.MaxSendWR != 5 || a.MaxRecvWR != 6 || a.MaxSendSGE < 7 || a.MaxRecvSGE < 3 || a.MaxInline != 40 {
+		if a.MaxSendWR != want.sends || a.MaxRecvWR != 6 || a.MaxSendSGE < 7 || a.MaxRecvSGE < 3 || a.MaxInline != 40 {
 			t.Errorf("%s: %+v", transport, a)
 		}
 		if posts := l.QPPostRecv(init.QP, &RecvWR{}, nil) == ok; posts != (want.state == qpsInit) {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urnic/internal/pollfd"
+	"urnic/internal/host/pollfd"
 )
 
 // An eventQueue holds events for a program that waits for them with poll(2): its

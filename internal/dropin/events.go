@@ -2,7 +2,10 @@
 
 package dropin
 
-import "urnic/rnic"
+import (
+	"urnic/internal/door"
+	"urnic/rnic"
+)
 
 func isCQEvent(t uint32) bool { return t == eventCQErr }
 
@@ -48,7 +51,7 @@ func (e *Engine) dispatch(event *rnic.Event) {
 	case event.QP != nil:
 		switch q := e.numbers.get(event.QP.Num()); {
 		case q == nil || q.verbs != event.QP:
-		case event.Type == rnic.EventSQDrained:
+		case event.Type == door.EventSQDrained:
 			q.drained()
 		default:
 			q.hear(event)
@@ -75,6 +78,7 @@ func (q *qp) hear(event *rnic.Event) {
 	}
 	q.mu.Unlock()
 	if event.Type == rnic.EventCloseComplete { // the queue pair is idle, and would keep what is posted
+		q.closed.Store(true)
 		q.verbs.Abort()
 	}
 	known := false
@@ -97,6 +101,7 @@ func (q *qp) hear(event *rnic.Event) {
 		q.tell(typ)
 	}
 	q.tellLast()
+	q.over()
 }
 
 // tell gives the program an asynchronous event of the queue pair.

@@ -70,9 +70,9 @@ func TestGarbageGetsAnErrno(t *testing.T) {
 			"qp post send":   func() Errno { return l.QPPostSend(h+100, &SendWR{}, nil) },
 			"qp post recv":   func() Errno { return l.QPPostRecv(h+100, &RecvWR{}, nil) },
 			"qp destroy":     func() Errno { return l.QPDestroy(h + 100) },
-			"device":         func() Errno { return l.Device(nil) },
-			"gid":            func() Errno { return l.GID(uint32(h), nil) },
-			"gid, far":       func() Errno { return l.GID(uint32(h)+1000, &GID{}) },
+			"device":         func() Errno { return l.Device(0, nil) },
+			"gid":            func() Errno { return l.GID(0, 1, uint32(h), nil) },
+			"gid, far":       func() Errno { return l.GID(uint32(h), 1, uint32(h)+1000, &GID{}) },
 		} {
 			if bad := f(); bad == ok {
 				t.Errorf("%s of handle %d succeeds", name, h)

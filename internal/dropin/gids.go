@@ -20,7 +20,7 @@ type gidTable struct {
 	until time.Time
 }
 
-// gidsKept is how long the table is not read anew, so that who walks through it
+// gidsKept is how long the table is not read anew, so that whoever walks through it
 // sees one state.
 const gidsKept = time.Second
 
@@ -33,13 +33,11 @@ func (t *gidTable) list() []GID {
 	return t.gids
 }
 
-// at returns the address of an entry.
-func (t *gidTable) at(index uint32) (netip.Addr, bool) {
-	all := t.list()
-	if uint64(index) >= uint64(len(all)) {
-		return netip.Addr{}, false
-	}
-	return all[index].addr(), true
+// forget makes the next list a new one.
+func (t *gidTable) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.until = time.Time{}
 }
 
 // addr returns the address that a GID stands for, with the zone of a link-local

@@ -10,6 +10,7 @@ const (
 	accessRemoteAtomic = 1 << 3
 	accessMWBind       = 1 << 4
 	accessZeroBased    = 1 << 5
+	accessOnDemand     = 1 << 6 // of a region of all memory: the C half leaves it out otherwise
 	accessHugeTLB      = 1 << 7 // a hint
 	accessOptional     = 0x3ff << 20
 )
@@ -78,17 +79,18 @@ const (
 
 // enum ibv_wc_status.
 const (
-	wcSuccess        uint32 = 0
-	wcLocalLength    uint32 = 1
-	wcLocalOperation uint32 = 2
-	wcLocalProtect   uint32 = 4
-	wcFlushed        uint32 = 5
-	wcBind           uint32 = 6
-	wcRemoteRequest  uint32 = 9
-	wcRemoteAccess   uint32 = 10
-	wcRemoteOp       uint32 = 11
-	wcRetryExceeded  uint32 = 12
-	wcGeneral        uint32 = 21
+	wcSuccess          uint32 = 0
+	wcLocalLength      uint32 = 1
+	wcLocalOperation   uint32 = 2
+	wcLocalProtect     uint32 = 4
+	wcFlushed          uint32 = 5
+	wcBind             uint32 = 6
+	wcRemoteRequest    uint32 = 9
+	wcRemoteAccess     uint32 = 10
+	wcRemoteOp         uint32 = 11
+	wcRetryExceeded    uint32 = 12
+	wcRNRRetryExceeded uint32 = 13
+	wcGeneral          uint32 = 21
 )
 
 // enum ibv_wc_opcode.
@@ -106,19 +108,22 @@ const (
 
 // enum ibv_wc_flags.
 const (
+	wcGRH     = 1 << 0
 	wcWithImm = 1 << 1
 	wcWithInv = 1 << 3
 )
 
 // enum ibv_event_type.
 const (
-	eventCQErr     uint32 = 0
-	eventQPFatal   uint32 = 1
-	eventQPRequest uint32 = 2
-	eventQPAccess  uint32 = 3
-	eventSQDrained uint32 = 5
-	eventSRQLimit  uint32 = 15
-	eventLastWQE   uint32 = 16
+	eventCQErr      uint32 = 0
+	eventQPFatal    uint32 = 1
+	eventQPRequest  uint32 = 2
+	eventQPAccess   uint32 = 3
+	eventSQDrained  uint32 = 5
+	eventPortActive uint32 = 9
+	eventPortErr    uint32 = 10
+	eventSRQLimit   uint32 = 15
+	eventLastWQE    uint32 = 16
 )
 
 // enum ibv_srq_attr_mask.
@@ -139,3 +144,13 @@ const (
 	mwType1 uint32 = 1
 	mwType2 uint32 = 2
 )
+
+// enum ibv_qp_type. 0 stands for qptRC.
+const (
+	qptRC uint32 = 2
+	qptUC uint32 = 3
+	qptUD uint32 = 4
+)
+
+// qpOwnKey is the bit of a request's Q_Key that stands for the queue pair's own.
+const qpOwnKey = 1 << 31

@@ -101,7 +101,7 @@ func (l *lab) end(change ...func(*end)) *end {
 	l.Helper()
 	e := &end{lab: l, mem: make([]byte, 8192)}
 	var bad Errno
-	e.ctx, e.async, bad = l.ContextOpen(1)
+	e.ctx, e.async, bad = l.ContextOpen(0, 1)
 	l.must("open context", bad)
 	e.pd, bad = l.PDAlloc(e.ctx)
 	l.must("allocate PD", bad)
@@ -143,7 +143,7 @@ func (e *end) state() uint32 {
 	return a.State
 }
 
-// sge names n octets of the end's memory from at on.
+// sge names n bytes of the end's memory from at on.
 func (e *end) sge(at, n int) SGE {
 	return SGE{Addr: e.mr.Addr + uint64(at), Length: uint32(n), LKey: e.mr.STag}
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"urnic/internal/printable"
+	"urnic/internal/host/printable"
 )
 
 // Levels of URNIC_LOG, as engine.h numbers them.
@@ -22,7 +22,7 @@ const (
 
 var levels = map[string]uint32{"": logError, "error": logError, "warning": logWarning, "info": logInfo, "debug": logDebug}
 
-// A logger writes lines for people to the standard error output.
+// A logger writes human-readable lines to the standard error output.
 type logger struct {
 	level uint32 // that and what is more important
 

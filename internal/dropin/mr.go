@@ -9,26 +9,35 @@ import (
 	"syscall"
 	"unsafe"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 )
 
 // A region is a struct ibv_mr's. Its lkey and rkey are one STag, its iova the TO of
-// its first octet.
+// its first byte.
 type region struct {
-	mu    sync.Mutex // of those who change it
+	mu    sync.Mutex // of those that change it
 	pd    *protectionDomain
 	is    Region // what the program has asked for last
 	gone  bool
+	sink  Handle // of a null region: where what is written ends, or 0
 	verbs atomic.Pointer[rnic.MR]
+
+	// use is held by those that copy datagrams, and by whoever changes what follows.
+	use sync.RWMutex
+	now usable
 }
 
-// MRReg opens memory of the program for what r.Access says, and tells handle and
+// MRReg opens memory of the program for what r.Access says, and returns handle and
 // STag in r. As the man page of ibv_reg_mr has it, remote write and atomic access
 // want local write access.
 func (e *Engine) MRReg(pd Handle, r *Region) Errno {
 	p := e.pds.get(pd)
 	if p == nil || r == nil {
 		return syscall.EINVAL
+	}
+	if r.Access&accessOnDemand != 0 && !r.implicit() {
+		return syscall.EOPNOTSUPP
 	}
 	verbs, number := e.register(p, r)
 	if number != ok {
@@ -44,10 +53,14 @@ func (e *Engine) MRReg(pd Handle, r *Region) Errno {
 	}
 	r.MR, r.STag = uint32(h), uint32(verbs.STag())
 	m.is = *r
+	e.usableAs(m, 0)
 	return ok
 }
 
 func (e *Engine) register(p *protectionDomain, r *Region) (*rnic.MR, Errno) {
+	if r.implicit() {
+		r.Addr, r.Length, r.IOVA = lowest, highest-lowest, lowest
+	}
 	m, access, number := e.memory(r)
 	if number != ok {
 		return nil, number
@@ -65,9 +78,12 @@ func (e *Engine) memory(r *Region) (m rnic.Memory, _ rnic.Access, _ Errno) {
 	case r.Addr < lowest || r.Length == 0 || r.Length > math.MaxInt64:
 		return m, 0, e.refuse(syscall.EINVAL, "register: no memory, %d bytes at 0x%x", r.Length, r.Addr)
 	case access&(rnic.RemoteWrite|rnic.RemoteAtomic) != 0 && access&rnic.LocalWrite == 0:
-		return m, 0, e.refuse(syscall.EINVAL, "register: remote write and atomic access want IBV_ACCESS_LOCAL_WRITE too")
+		return m, 0, e.refuse(syscall.EINVAL, "register: remote write and atomic access need IBV_ACCESS_LOCAL_WRITE, too")
 	}
 	m = rnic.Memory{Pointer: pointer(r.Addr), Length: int(r.Length)}
+	if r.Access&accessOnDemand != 0 { // most of it is not mapped: who uses it finds out what is
+		return rnic.Memory{Slice: unsafe.Slice((*byte)(m.Pointer), m.Length)}, access, ok
+	}
 	switch {
 	case r.Access&accessZeroBased != 0 || r.IOVA == 0:
 		m.ZeroBased = true
@@ -80,6 +96,15 @@ func (e *Engine) memory(r *Region) (m rnic.Memory, _ rnic.Access, _ Errno) {
 // lowest is the first address that memory can have: Go's runtime takes a pointer below
 // it, other than nil, for a fault of its own.
 const lowest = 4096
+
+// highest is behind the last address that programs have, unless they ask for more: Linux gives them 47 bits on amd64.
+const highest = 1<<47 - lowest
+
+// implicit reports whether a region is of all memory of the process, as it is when it is used. Others with paging on demand
+// are the affair of the C half.
+func (r *Region) implicit() bool {
+	return r.Access&accessOnDemand != 0 && r.Addr == 0 && r.Length == math.MaxUint64
+}
 
 // pointer makes a pointer of an address that the program has given. It is memory
 // that Go does not own.
@@ -105,7 +130,7 @@ func accessOf(flags uint32) (a rnic.Access, _ Errno) {
 			flags &^= f.flag
 		}
 	}
-	if flags&^(accessZeroBased|accessHugeTLB|accessOptional) != 0 {
+	if flags&^(accessZeroBased|accessOnDemand|accessHugeTLB|accessOptional) != 0 {
 		return 0, syscall.EOPNOTSUPP
 	}
 	return a, ok
@@ -119,9 +144,12 @@ func (e *Engine) MRRereg(mr Handle, flags uint32, pd Handle, r *Region) Errno {
 	if m == nil || r == nil || flags == 0 || flags&^(reregTranslation|reregPD|reregAccess) != 0 {
 		return syscall.EINVAL
 	}
+	if flags&reregAccess != 0 && r.Access&accessOnDemand != 0 {
+		return syscall.EOPNOTSUPP
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.gone {
+	if m.gone || m.sink != 0 {
 		return syscall.EINVAL
 	}
 	p, is := m.pd, m.is
@@ -137,7 +165,10 @@ func (e *Engine) MRRereg(mr Handle, flags uint32, pd Handle, r *Region) Errno {
 		if is.Access&accessZeroBased != 0 && r.Access&accessZeroBased == 0 && flags&reregTranslation == 0 {
 			is.IOVA = is.Addr // it does not count from 0 any more
 		}
-		is.Access = r.Access
+		is.Access = r.Access | is.Access&accessOnDemand
+	}
+	if flags&reregTranslation != 0 {
+		is.Access &^= accessOnDemand // other memory
 	}
 	change := m.alter
 	if flags&reregTranslation != 0 {
@@ -148,6 +179,7 @@ func (e *Engine) MRRereg(mr Handle, flags uint32, pd Handle, r *Region) Errno {
 	if number != ok {
 		return number
 	}
+	defer e.usableAs(m, uint32(old.STag()))
 	e.granted.Delete(uint32(old.STag()))
 	e.granted.Store(uint32(verbs.STag()), is.Access)
 	m.pd, m.is = p, is
@@ -176,7 +208,7 @@ func (m *region) alter(e *Engine, p *protectionDomain, is *Region) (*rnic.MR, Er
 	if number != ok {
 		return nil, number
 	}
-	verbs, err := m.verbs.Load().Reregister(p.verbs, memory, access)
+	verbs, err := door.Reregister(m.verbs.Load(), p.verbs, memory, access)
 	return verbs, e.fail(err)
 }
 
@@ -196,6 +228,8 @@ func (e *Engine) MRDereg(mr Handle) Errno {
 		return e.fail(err)
 	}
 	m.gone = true
+	m.nullDereg(e)
+	e.usableAs(m, m.is.STag)
 	e.granted.Delete(m.is.STag)
 	e.regions.remove(mr)
 	return ok

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 	"urnic/stag"
 )
@@ -18,10 +19,10 @@ type window struct {
 	pd    *protectionDomain
 	verbs *rnic.MW
 
-	mu sync.Mutex // of who binds a type 1 window
+	mu sync.Mutex // of whoever binds a type 1 window
 }
 
-// MWAlloc makes a memory window, and tells its first rkey, which opens nothing.
+// MWAlloc makes a memory window, and returns its first rkey, which opens nothing.
 func (e *Engine) MWAlloc(pd Handle, typ uint32) (h Handle, rkey uint32, _ Errno) {
 	p := e.pds.get(pd)
 	if p == nil {
@@ -55,8 +56,8 @@ func (e *Engine) MWFree(mw Handle) Errno {
 	return e.fail(w.verbs.Close())
 }
 
-// MWBind binds a type 1 window, and tells in b its rkey, which opens the memory as soon
-// as the request has its turn. Without octets it unbinds the window.
+// MWBind binds a type 1 window, and returns in b its rkey, which opens the memory as soon
+// as the request has its turn. Without bytes it unbinds the window.
 func (e *Engine) MWBind(h Handle, b *WindowBind) Errno {
 	q := e.qps.get(h)
 	if q == nil || b == nil || q.isReset() {
@@ -70,7 +71,7 @@ func (e *Engine) MWBind(h Handle, b *WindowBind) Errno {
 	if number != ok {
 		return e.refuse(number, "bind: access flags 0x%x: a window grants remote access, and counts as its region does", b.Access)
 	}
-	wr := rnic.SendWR{ID: b.ID, Op: rnic.OpBindWindow, Bind: rnic.Bind{MW: w.verbs, Addr: b.Addr, Length: b.Length, Access: access, Drawn: true}}
+	wr := rnic.SendWR{ID: b.ID, Op: rnic.OpBindWindow, Bind: rnic.Bind{MW: w.verbs, Addr: b.Addr, Length: b.Length, Access: access}}
 	if b.MR != 0 || b.Length != 0 {
 		r := e.regions.get(b.MR)
 		if r == nil {
@@ -86,8 +87,8 @@ func (e *Engine) MWBind(h Handle, b *WindowBind) Errno {
 	}
 	w.mu.Lock() // keys are used in the order in which they are drawn
 	defer w.mu.Unlock()
-	wr.Bind.Key = w.verbs.DrawKey()
-	if err := q.verbs.PostSend(wr); err != nil {
+	wr.Bind = door.DrawKey(wr.Bind)
+	if err := q.handOne(&wr); err != nil {
 		return e.fail(err)
 	}
 	b.RKey = uint32(stag.Make(w.verbs.STag().Index(), wr.Bind.Key))

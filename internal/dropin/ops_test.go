@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fill fills memory with octets that differ.
+// fill fills memory with bytes that differ.
 func fill(b []byte, seed int) {
 	for i := range b {
 		b[i] = byte(i*7 + i>>8 + seed)
@@ -95,7 +95,7 @@ func TestOperations(t *testing.T) {
 }
 
 // A Read with several sinks is one request: one completion, in its turn, with the
-// octets of all in the order of the sinks.
+// bytes of all in the order of the sinks.
 func TestReadWithSeveralSinks(t *testing.T) {
 	l := newLab(t)
 	a, b := l.pair()

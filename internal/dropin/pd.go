@@ -3,6 +3,7 @@
 package dropin
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"urnic/rnic"
@@ -12,6 +13,7 @@ import (
 type protectionDomain struct {
 	ctx   *rdmaContext
 	verbs *rnic.PD
+	ahs   atomic.Int32 // address handles
 }
 
 // PDAlloc makes a protection domain.
@@ -37,6 +39,9 @@ func (e *Engine) PDFree(pd Handle) Errno {
 	p := e.pds.get(pd)
 	if p == nil {
 		return syscall.EINVAL
+	}
+	if p.ahs.Load() > 0 {
+		return syscall.EBUSY
 	}
 	if err := p.verbs.Close(); err != nil {
 		return e.fail(err)

@@ -5,10 +5,12 @@ package dropin
 import (
 	"context"
 	"errors"
+	"slices"
 	"syscall"
 	"time"
 	"unsafe"
 
+	"urnic/internal/door"
 	"urnic/rdmap"
 	"urnic/rnic"
 )
@@ -20,23 +22,82 @@ func (e *Engine) CQPoll(cq Handle, n int32, wcs *WC) int32 {
 	if q == nil || n < 0 || n > 0 && wcs == nil {
 		return -int32(syscall.EINVAL)
 	}
-	out := unsafe.Slice(wcs, n)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	filled := 0
-	for filled < len(out) {
-		want := min(len(out)-filled, pollBatch)
-		got := q.verbs.Poll(q.wcs[:want])
-		for i := range got {
-			if e.complete(q, &q.wcs[i], &out[filled]) {
-				filled++
-			}
+	q.out, q.filled, q.told = unsafe.Slice(wcs, n), 0, false
+	if q.datagrams.pairs.Load() > 0 {
+		e.pollDatagrams(q)
+		if q.filled = q.datagrams.take(q.out); q.connections.Load() == 0 {
+			return q.polledNow(e, q.filled)
 		}
-		if got < want {
+	}
+	q.unstash()
+	for q.filled < len(q.out) {
+		want := min(len(q.out)-q.filled, pollBatch)
+		if got := q.move(e, want); got < want {
 			break
 		}
 	}
-	return int32(filled + q.release(e, out[filled:])) // these are in no hurry
+	for len(q.due) > 0 { // all that has failed is known when package rnic has nothing more
+		if got := q.move(e, pollBatch); got < pollBatch {
+			q.settle()
+		}
+	}
+	filled := q.filled + q.release(e, q.out[q.filled:]) // these are in no hurry
+	return q.polledNow(e, filled)
+}
+
+// polledNow ends a poll that gives the program n completions, and returns how many these are. The caller holds mu.
+func (c *completionQueue) polledNow(e *Engine, n int) int32 {
+	if n > 0 {
+		c.polled.Add(uint64(n))
+		e.notePolled(c.out[:n])
+	}
+	c.out = nil
+	return int32(n)
+}
+
+// move takes up to n completions of package rnic, and returns how many there were. The
+// caller holds mu.
+func (c *completionQueue) move(e *Engine, n int) int {
+	got := c.verbs.Poll(c.wcs[:n])
+	for i := range got {
+		wc := &c.wcs[i]
+		switch q := e.numbers.get(wc.QPN); {
+		case q == nil: // it is no more
+		case q.send.acks != nil && wc.Op != rnic.OpRecv && wc.Op != rnic.OpRecvImmediate:
+			q.hearSend(c, wc)
+		default:
+			if wc.Status != rnic.StatusSuccess {
+				c.settleOne(q) // sends are flushed before receives
+			}
+			var out WC
+			if q.complete(c, wc, &out) {
+				c.put(&out)
+			}
+		}
+	}
+	return got
+}
+
+// put gives the program a completion, in this poll or the next. The caller holds mu.
+func (c *completionQueue) put(wc *WC) {
+	if len(c.stash) == 0 && c.filled < len(c.out) {
+		c.out[c.filled] = *wc
+		c.filled++
+		return
+	}
+	c.stash = append(c.stash, *wc)
+}
+
+// unstash gives the program the completions for which there was no room before. The caller
+// holds mu.
+func (c *completionQueue) unstash() {
+	if len(c.stash) > 0 {
+		n := copy(c.out[c.filled:], c.stash)
+		c.filled += n
+		c.stash = slices.Delete(c.stash, 0, n)
+	}
 }
 
 // CQAwait waits until a queue has a completion for CQPoll, but not for longer than so
@@ -48,24 +109,23 @@ func (e *Engine) CQAwait(cq Handle, most uint32) {
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, time.Duration(most)*time.Microsecond)
 	defer cancel()
-	_ = q.verbs.Await(ctx) // CQPoll says what is wrong
+	if q.datagrams.pairs.Load() > 0 && !e.awaitDatagrams(q, cancel, time.Duration(most)*time.Microsecond) {
+		return
+	}
+	_ = door.Await(ctx, q.verbs) // CQPoll says what is wrong
 }
 
 // opcodes are those of completions of the send queue.
 var opcodes = [...]uint32{
 	rnic.OpSend: wcSend, rnic.OpSendInvalidate: wcSend, rnic.OpWrite: wcWrite, rnic.OpWriteImmediate: wcWrite,
-	rnic.OpRead: wcRead, rnic.OpReadInvalidate: wcRead, rnic.OpImmediate: wcSend, rnic.OpSendImmediate: wcSend,
+	rnic.OpRead: wcRead, rnic.OpReadInvalidate: wcRead, rnic.OpImmediate: wcSend, door.OpSendImmediate: wcSend,
 	rnic.OpFetchAdd: wcFetchAdd, rnic.OpCmpSwap: wcCmpSwap, rnic.OpLocalInvalidate: wcLocalInv,
 	rnic.OpFastRegister: wcBindMW, rnic.OpBindWindow: wcBindMW, rnic.OpRecv: wcRecv, rnic.OpRecvImmediate: wcRecvImm,
 }
 
-// complete makes a completion what the program wants, or reports false if it is not
-// for the program, or its queue pair is no more.
-func (e *Engine) complete(c *completionQueue, wc *rnic.WC, out *WC) bool {
-	q := e.numbers.get(wc.QPN)
-	if q == nil {
-		return false
-	}
+// complete makes a completion what the program wants, or reports false if the program is
+// not to hear of it yet.
+func (q *qp) complete(c *completionQueue, wc *rnic.WC, out *WC) bool {
 	*out = WC{ID: wc.ID, Opcode: opcodes[wc.Op], ByteLen: wc.ByteLen, QPN: wc.QPN}
 	switch {
 	case wc.Status != rnic.StatusSuccess:
@@ -73,7 +133,7 @@ func (e *Engine) complete(c *completionQueue, wc *rnic.WC, out *WC) bool {
 	case wc.Op == rnic.OpRecvImmediate:
 		out.Flags = wcWithImm
 		out.Imm, out.ByteLen = ofImmediate(&wc.Immediate)
-	case wc.Paired:
+	case wc.Op == rnic.OpRecv && door.Paired(wc):
 		out.Flags = wcWithImm
 		out.Imm, _ = ofImmediate(&wc.Immediate)
 	case wc.Invalidated != 0:
@@ -88,32 +148,29 @@ func (q *qp) describe(c *completionQueue, wc *rnic.WC, out *WC) bool {
 	cause := wc.Cause
 	switch wc.Status {
 	case rnic.StatusFlushed:
-		out.Status = wcFlushed
 		if cause == nil {
 			cause = q.verbs.Err()
 		}
-		unexplained := isUnexplained(cause)
-		out.VendorErr = terminateCode(cause)
-		if c.withholds(q, out, unexplained) {
-			return false
-		}
-		q.blame(out, unexplained)
-		return true
-	case rnic.StatusLocalProtection, rnic.StatusBadSTag:
-		out.Status = wcLocalProtect
-	case rnic.StatusInvalidateFailed, rnic.StatusRegisterFailed, rnic.StatusBindFailed:
-		out.Status = wcBind
-	case rnic.StatusLocalLength:
-		out.Status = wcLocalLength
-	case rnic.StatusNoReadResources:
-		out.Status = wcLocalOperation
+		return q.flushed(c, out, cause)
 	case rnic.StatusRemoteTermination:
 		out.Status = remoteStatus(cause)
 	default:
-		out.Status = wcGeneral
+		out.Status = localStatus(wc.Status)
 	}
 	out.VendorErr = terminateCode(cause)
 	q.engine.log.printf(logWarning, "QP 0x%x: request %d completes with status %d: %v", q.num, wc.ID, out.Status, wc.Err())
+	return true
+}
+
+// flushed is describe for a completion of a request that was flushed because of cause.
+func (q *qp) flushed(c *completionQueue, out *WC, cause error) bool {
+	out.Status = wcFlushed
+	unexplained := isUnexplained(cause)
+	out.VendorErr = terminateCode(cause)
+	if c.withholds(q, out, unexplained) {
+		return false
+	}
+	q.blame(out, unexplained)
 	return true
 }
 

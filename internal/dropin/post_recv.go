@@ -86,7 +86,10 @@ func (e *Engine) QPPostRecv(h Handle, wr *RecvWR, bad **RecvWR) Errno {
 		*bad = wr
 		return syscall.EINVAL
 	}
-	if err := q.recv.post(wr, bad, q.verbs.PostRecv); err != nil {
+	if q.datagram != nil {
+		return q.datagram.postRecv(wr, bad)
+	}
+	if err := q.recv.post(wr, bad, func(wrs ...rnic.RecvWR) error { e.replaceNulls(wrs); return e.timeline.PostRecv(q.verbs, wrs...) }); err != nil {
 		return e.fail(err)
 	}
 	return ok
@@ -103,7 +106,10 @@ func (e *Engine) SRQPostRecv(h Handle, wr *RecvWR, bad **RecvWR) Errno {
 		*bad = wr
 		return syscall.EINVAL
 	}
-	if err := s.recv.post(wr, bad, s.verbs.PostRecv); err != nil {
+	if number, kept := s.postKept(wr, bad); kept {
+		return number
+	}
+	if err := s.recv.post(wr, bad, func(wrs ...rnic.RecvWR) error { e.replaceNulls(wrs); return e.timeline.PostShared(s.verbs, wrs...) }); err != nil {
 		return e.fail(err)
 	}
 	return ok

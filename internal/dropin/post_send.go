@@ -10,7 +10,8 @@ import (
 	"syscall"
 	"unsafe"
 
-	"urnic/internal/memfault"
+	"urnic/internal/door"
+	"urnic/internal/host/memfault"
 	"urnic/rnic"
 	"urnic/stag"
 )
@@ -18,6 +19,7 @@ import (
 // A sendBatch is where lists of requests are made what package rnic takes.
 type sendBatch struct {
 	signalAll bool
+	acks      *acknowledger // or nil: requests complete as on iWARP
 
 	mu     sync.Mutex
 	wrs    []rnic.SendWR // as many as were needed so far
@@ -47,6 +49,9 @@ func (e *Engine) QPPostSend(h Handle, wr *SendWR, bad **SendWR) Errno {
 		*bad = wr
 		return syscall.EINVAL
 	}
+	if q.datagram != nil {
+		return q.datagram.postSend(wr, bad)
+	}
 	b := &q.send
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,13 +60,17 @@ func (e *Engine) QPPostSend(h Handle, wr *SendWR, bad **SendWR) Errno {
 		var refused error
 		b.inline = b.inline[:0]
 		for ; wr != nil && b.room(n, wr, int(q.init.MaxInline)); wr = wr.Next {
+			if !q.room(n + 1) {
+				refused = rnic.ErrQueueFull
+				break
+			}
 			if refused = q.translate(wr, &b.wrs[n]); refused != nil {
 				break
 			}
 			n++
 		}
 		if n > 0 {
-			if err := q.verbs.PostSend(b.wrs[:n]...); err != nil {
+			if err := q.hand(n, false); err != nil {
 				*bad = first.after(err)
 				return e.fail(err)
 			}
@@ -82,6 +91,9 @@ func (e *Engine) QPPostAll(h Handle, wr *SendWR) Errno {
 	if q == nil || q.isReset() {
 		return syscall.EINVAL
 	}
+	if q.datagram != nil {
+		return q.datagram.postAll(wr)
+	}
 	b := &q.send
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,13 +101,20 @@ func (e *Engine) QPPostAll(h Handle, wr *SendWR) Errno {
 		return e.refuse(syscall.ENOMEM, "post send: QP 0x%x: its queue takes %d requests", q.num, q.init.MaxSendWR)
 	}
 	n := 0
+	for w := wr; w != nil; w = w.Next {
+		n++
+	}
+	if !q.room(n) {
+		return e.fail(fmt.Errorf("post send: QP 0x%x: %w", q.num, rnic.ErrQueueFull))
+	}
+	n = 0
 	for ; wr != nil; wr = wr.Next {
 		if err := q.translate(wr, &b.wrs[n]); err != nil {
 			return e.refuse(errno(err), "post send: QP 0x%x: request %d: %v", q.num, wr.ID, err)
 		}
 		n++
 	}
-	return e.fail(q.verbs.PostSendAll(b.wrs[:n]...))
+	return e.fail(q.hand(n, true))
 }
 
 // after returns the request of a list that begins with w which package rnic has
@@ -175,13 +194,16 @@ func (q *qp) translate(wr *SendWR, t *rnic.SendWR) error {
 		return err
 	}
 	sends := true // what the SGL names
+	if wr.Flags&sendInline == 0 {
+		sgl = q.engine.withNull(sgl, wr.Opcode == wrRead || wr.Opcode == wrCmpSwap || wr.Opcode == wrFetchAdd)
+	}
 	switch wr.Opcode {
 	case wrSend:
 		t.Op = rnic.OpSend
 	case wrSendInv:
 		t.Op, t.Invalidate = rnic.OpSendInvalidate, stag.STag(wr.Imm)
 	case wrSendImm:
-		t.Op, t.Immediate = rnic.OpSendImmediate, immediate(wr.Imm, 0)
+		t.Op, t.Immediate = door.OpSendImmediate, immediate(wr.Imm, 0)
 		err = q.engine.beyond(immediateData)
 	case wrWrite:
 		t.Op, t.Remote = rnic.OpWrite, remote(wr)
@@ -199,6 +221,9 @@ func (q *qp) translate(wr *SendWR, t *rnic.SendWR) error {
 		err = q.engine.beyond(atomics)
 	default:
 		return errOpcode
+	}
+	if err == nil && !sends {
+		err = q.allows(t)
 	}
 	switch {
 	case err != nil:
@@ -257,7 +282,7 @@ func remote(wr *SendWR) rnic.Remote {
 	return rnic.Remote{STag: stag.STag(r.RKey), TO: r.RemoteAddr}
 }
 
-// total returns the octets of an SGL, as far as 32 bits can tell.
+// total returns the bytes of an SGL, as far as 32 bits can tell.
 func total(sgl []rnic.SGE) (n uint32) {
 	for i := range sgl {
 		n += sgl[i].Length

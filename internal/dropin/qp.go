@@ -3,11 +3,12 @@
 package dropin
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
+	"urnic/internal/door"
 	"urnic/internal/dropin/rendezvous"
 	"urnic/rnic"
 )
@@ -38,19 +39,33 @@ type qp struct {
 	// neverMet says that no connection by rendezvous came about.
 	neverMet atomic.Bool
 
-	endpoint *rendezvous.Endpoint
-	met      atomic.Bool // it has, or shall have, a connection by rendezvous
+	// noDepth says that the program has said that it has no Reads and atomics outstanding;
+	// asked holds the IRD and ORD that it has asked for.
+	noDepth atomic.Bool
+	asked   struct{ ird, ord atomic.Uint32 }
+
+	// peerRetries is the rnr_retry of the peer's Sends to this queue pair, rnrTimer its own min_rnr_timer; see receiveWait.
+	peerRetries atomic.Int32
+	rnrTimer    atomic.Uint32
+
+	// given says that the program has ended the connection itself, closed that it was closed
+	// with nothing outstanding.
+	given, closed atomic.Bool
+
+	endpoint *rendezvous.Endpoint // nil without a connection
+	datagram *datagramQP          // nil with a connection that is reliable
+	met      atomic.Bool          // it has, or shall have, a connection by rendezvous
 
 	ending sync.Mutex // while an event of a connection's end is dealt with; taken before mu
 
 	mu      sync.Mutex // of what follows
 	attr    QPAttr     // what the program has set
-	last    bool       // it has been told of the last receive that it takes from an SRQ
+	last    bool       // it has been reported the last receive that it takes from an SRQ
 	managed bool       // the connection manager has made its connection
 	missing *missing   // until missed is set
 
 	// Of the state SQD: requests that were begun have not completed; the program wants to
-	// be told when they have.
+	// be notified when they have.
 	draining, tellDrained bool
 
 	state atomic.Uint32 // enum ibv_qp_state; written under mu
@@ -82,22 +97,49 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 	if number != ok {
 		return number
 	}
+	if init.Type != 0 && init.Type != qptRC {
+		if number := e.mayHaveDatagrams(init); number != ok {
+			return number
+		}
+	}
+	if s := e.srqs.get(init.SRQ); s != nil && (init.Type == 0 || init.Type == qptRC) {
+		if number := s.share(false); number != ok {
+			return number
+		}
+	}
 	q := &qp{engine: e, ctx: p.ctx, pd: p, cookie: init.Cookie}
+	if e.settings.acknowledges() && (init.Type == 0 || init.Type == qptRC) {
+		q.send.acks = new(acknowledger)
+	}
 	if !e.settings.ethernet { // iWARP has no RESET: a new queue pair takes requests, and allows the peer all
 		q.state.Store(qpsInit)
 	}
 	q.attr = e.newAttr()
+	q.peerRetries.Store(unknownRetries)
+	if q.send.acks != nil {
+		door.SetPolicyOfQP(&attr, retryPolicy{policyOf(&e.settings), q})
+	}
+	e.beginCounting()
 	matchmaker := e.matchmaker()
 	if q.num = e.numbers.reserve(); q.num == 0 {
 		return e.refuse(syscall.ENOMEM, "create QP: a process has at most %d", maxQPs)
 	}
-	attr.Num, attr.PairImmediate, attr.SplitReads = q.num, true, true
+	if c := e.cqs.get(init.SendCQ); c != nil && q.send.acks != nil {
+		if err := c.enlarge(e.extraWRs()); err != nil {
+			e.numbers.release(q.num)
+			return e.fail(err)
+		}
+	}
+	door.SetNum(&attr, q.num)
 	verbs, err := p.verbs.CreateQP(attr)
 	if err != nil {
 		e.numbers.release(q.num)
 		return e.fail(err)
 	}
 	q.verbs = verbs
+	if init.Type != 0 && init.Type != qptRC {
+		return q.createDatagram(init)
+	}
 	if q.endpoint, err = matchmaker.Endpoint(q.num, verbs); err != nil {
 		_ = verbs.Close() // nobody has used it
 		e.numbers.release(q.num)
@@ -110,15 +152,26 @@ func (e *Engine) QPCreate(pd Handle, init *QPInit) Errno {
 		return syscall.ENOMEM
 	}
 	got := verbs.Attr()
-	init.MaxSendWR, init.MaxSendSGE, init.MaxRecvSGE, init.MaxInline = uint32(got.MaxSendWR), uint32(got.MaxSGE), uint32(got.MaxSGE), uint32(got.MaxInline)
+	init.MaxSendWR, init.MaxSendSGE, init.MaxRecvSGE, init.MaxInline = uint32(got.MaxSendWR-e.extraWRs()), uint32(got.MaxSGE), uint32(got.MaxSGE), uint32(got.MaxInline)
 	if init.MaxRecvWR = uint32(got.MaxRecvWR); init.SRQ != 0 {
 		init.MaxRecvSGE = 0
 	}
 	init.QP, init.QPN = q.handle, q.num
 	q.init = *init
 	q.send.signalAll = init.SignalAll != 0
+	q.countConnections(1)
 	e.numbers.set(q.num, q)
 	return ok
+}
+
+// countConnections tells the completion queues that a queue pair which is connected by TCP
+// uses them, or does so no longer.
+func (q *qp) countConnections(change int32) {
+	for _, h := range []Handle{q.init.SendCQ, q.init.RecvCQ} {
+		if c := q.engine.cqs.get(h); c != nil {
+			c.connections.Add(change)
+		}
+	}
 }
 
 // newAttr returns the attributes of a queue pair for which the program has set none.
@@ -131,20 +184,32 @@ func (e *Engine) newAttr() (a QPAttr) {
 	return a
 }
 
+// leastAcknowledged is how many requests a send queue holds at least whose requests complete when they are acknowledged.
+// Adapters round up, too, and programs with a queue of one request rely on it: the answer to a message may come before the
+// acknowledgment of that message, and perftest with events then posts the next one first.
+const leastAcknowledged = 64
+
 // qpAttr returns what package rnic is to make.
 func (e *Engine) qpAttr(p *protectionDomain, init *QPInit) (a rnic.QPAttr, _ Errno) {
 	send, recv := e.cqs.get(init.SendCQ), e.cqs.get(init.RecvCQ)
 	if send == nil || recv == nil || send.ctx != p.ctx || recv.ctx != p.ctx {
 		return a, e.refuse(syscall.EINVAL, "create QP: a completion queue is missing, or of another context")
 	}
-	if init.MaxSendWR > rnic.MaxWR || init.MaxRecvWR > rnic.MaxWR || init.MaxInline > rnic.MaxInline ||
+	extra := e.extraWRs()
+	if int(init.MaxSendWR) > rnic.MaxWR-extra || int(init.MaxRecvWR) > rnic.MaxWR-extra || init.MaxInline > rnic.MaxInline ||
 		init.MaxSendSGE > rnic.MaxSGE || init.MaxRecvSGE > rnic.MaxSGE {
-		return a, e.refuse(syscall.EINVAL, "create QP: more is asked for than the device has, see ibv_query_device")
+		return a, e.refuse(syscall.EINVAL, "create QP: a capacity exceeds the device's limit: see ibv_query_device")
 	}
 	a = rnic.QPAttr{
 		SendCQ: send.verbs, RecvCQ: recv.verbs, MaxSendWR: int(init.MaxSendWR), MaxRecvWR: int(init.MaxRecvWR),
 		MaxSGE: int(max(init.MaxSendSGE, init.MaxRecvSGE)), MaxInline: int(init.MaxInline),
-		HoldSends: true, HoldReceives: true, // programs post until that fails
+	}
+	if extra > 0 {
+		a.MaxSendWR = cmp.Or(a.MaxSendWR, rnic.DefaultWR)
+		if init.Type == 0 || init.Type == qptRC {
+			a.MaxSendWR = max(a.MaxSendWR, leastAcknowledged)
+		}
+		a.MaxSendWR += extra
 	}
 	if init.SRQ != 0 {
 		srq := e.srqs.get(init.SRQ)
@@ -153,15 +218,8 @@ func (e *Engine) qpAttr(p *protectionDomain, init *QPInit) (a rnic.QPAttr, _ Err
 		}
 		a.SRQ = srq.verbs
 	}
-	if !e.settings.strict { // hardware of iWARP ends the connection (RFC 5041 §7.1)
-		a.RecvWait = recvWait
-	}
 	return a, ok
 }
-
-// recvWait is how long a Send waits for a receive: programs written for InfiniBand
-// count on RNR NAKs, mostly without end. Meanwhile nobody sees whether the peer lives.
-const recvWait = 30 * time.Second
 
 // QPDestroy gives a queue pair up, with its connection and its completions. When it
 // returns, no memory is touched on its behalf.
@@ -170,11 +228,17 @@ func (e *Engine) QPDestroy(h Handle) Errno {
 	if q == nil {
 		return syscall.EINVAL
 	}
+	if q.datagram != nil {
+		return q.destroyDatagram()
+	}
 	q.leave()
 	q.settle()
+	q.countConnections(-1)
 	q.endpoint.Close()
-	q.verbs.Forget() // its completions are gone with it
+	door.Forget(q.verbs) // its completions are gone with it
+	q.forgetKept()
 	err := q.verbs.Close()
+	e.countEnded(q)
 	e.numbers.release(q.num)
 	q.ctx.forget(q.cookie, isQPEvent)
 	return e.fail(err)

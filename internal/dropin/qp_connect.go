@@ -67,10 +67,10 @@ func (e *Engine) cantBeCalled(err error) {
 	if e.settings.rendezvous.address.IsValid() { // somebody has asked for just that
 		level = logError
 	}
-	e.log.printf(level, "%v: peers without rdma_cm can't call this process", err)
+	e.log.printf(level, "%v: peers without rdma_cm can't connect to this process", err)
 }
 
-// close gives up all that goes on.
+// close gives up all that is in progress.
 func (p *meeting) close() error {
 	p.once.Do(func() {}) // from now on, there is nothing to begin
 	if p.m == nil {
@@ -107,17 +107,22 @@ func (q *qp) meet(mask uint32) Errno {
 		return e.refuse(syscall.EOPNOTSUPP, "modify QP 0x%x to RTR: %s", q.num, e.rendezvousOff())
 	}
 	e.log.warnOnce("ibv_modify_qp names the peer of a queue pair: iWARP hardware is connected by rdma_cm only (RFC 5044 §7)")
-	p := rendezvous.Peer{QPN: q.attr.DestQPN, PSN: q.attr.RQPSN & 0xffffff, IRD: int(q.attr.MaxDestReadAtomic)}
+	p := rendezvous.Peer{
+		QPN: q.attr.DestQPN, PSN: q.attr.RQPSN & 0xffffff, IRD: e.depthWithAck(int(q.attr.MaxDestReadAtomic)),
+		Heard: func(retries int) { q.peerRetries.Store(int32(retries)) },
+	}
 	if q.attr.IsGlobal != 0 {
-		own, some := e.gids.at(q.attr.SGIDIndex)
-		if !some {
+		table := e.portGIDs(q.ctx.device, q.attr.Port)
+		if uint64(q.attr.SGIDIndex) >= uint64(len(table)) {
 			return e.refuse(syscall.EINVAL, "modify QP 0x%x to RTR: there is no GID %d", q.num, q.attr.SGIDIndex)
 		}
+		own := table[q.attr.SGIDIndex].addr()
 		p.From, p.Addr = own, netip.AddrFrom16(q.attr.DGID).Unmap()
 		if p.Addr.Is6() && p.Addr.IsLinkLocalUnicast() {
 			p.Addr = p.Addr.WithZone(own.Zone())
 		}
 	}
+	q.peerRetries.Store(unknownRetries)
 	q.missed.Store(false)
 	q.neverMet.Store(false)
 	q.met.Store(true)
@@ -133,6 +138,7 @@ func (q *qp) meet(mask uint32) Errno {
 // introduced is told what has come of it.
 func (q *qp) introduced(err error) {
 	if err == nil {
+		q.linked()
 		return
 	}
 	q.engine.log.printf(logWarning, "QP 0x%x: %v", q.num, err)
@@ -145,7 +151,7 @@ func (q *qp) introduced(err error) {
 // mu.
 func (q *qp) readyToSend() {
 	if q.met.Load() {
-		q.endpoint.Ready(q.attr.SQPSN, rendezvous.Budget(q.attr.Timeout, q.attr.RetryCount))
+		q.endpoint.Ready(q.attr.SQPSN, q.attr.RNRRetry, rendezvous.Budget(q.attr.Timeout, q.attr.RetryCount))
 	}
 }
 
@@ -153,6 +159,7 @@ func (q *qp) readyToSend() {
 // What the program has seen complete still gets to the peer. The caller holds no
 // lock.
 func (q *qp) leave() {
+	q.given.Store(true)
 	if q.met.Swap(false) {
 		q.stopMissing()
 		q.endpoint.Cancel()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"syscall"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 )
 
@@ -35,10 +36,21 @@ func (q *qp) isReset() bool { return q.state.Load() == qpsReset }
 // connected notes that the connection manager has made a connection.
 func (q *qp) connected() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.managed = true; q.state.Load() != qpsErr {
 		q.setState(qpsRTS)
 	}
+	q.mu.Unlock()
+	q.linked()
+}
+
+// setTimeout sets the timeout that an id of rdma_cm has been told, which RNICs don't have.
+func (q *qp) setTimeout(timeout uint32) {
+	if timeout == 0 || !q.engine.settings.ethernet {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.attr.Timeout = timeout
 }
 
 // failed brings the queue pair to state ERR, because its connection could not be
@@ -70,6 +82,12 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 	}
 	if mask&(qpAltPath|qpPathMigState|qpRateLimit|qpCap) != 0 {
 		return e.refuse(syscall.EOPNOTSUPP, "modify QP 0x%x: mask 0x%x: no alternate path, rate limit or new capacities", q.num, mask)
+	}
+	if q.datagram != nil {
+		return q.modifyDatagram(attr, mask)
+	}
+	if mask&qpState != 0 && attr.State == qpsSQD {
+		q.beforeStop()
 	}
 	q.mu.Lock()
 	was := q.current()
@@ -110,6 +128,11 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 	}
 	before := q.attr
 	q.attr.set(attr, mask)
+	q.rnrTimer.Store(q.attr.MinRNRTimer)
+	if mask&qpMaxReadAtomic != 0 {
+		q.noDepth.Store(attr.MaxReadAtomic == 0)
+		q.asked.ord.Store(attr.MaxReadAtomic)
+	}
 	if was == qpsInit && next == qpsRTR {
 		if bad := q.meet(mask); bad != ok {
 			q.attr = before
@@ -118,7 +141,7 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 	}
 	if mask&qpAccess != 0 {
 		granted, _ := accessOf(q.attr.Access & (accessRemoteWrite | accessRemoteRead | accessRemoteAtomic))
-		q.verbs.RefuseRemote(^granted)
+		door.RefuseRemote(q.verbs, ^granted)
 	}
 	q.setState(next)
 	switch {
@@ -129,26 +152,27 @@ func (e *Engine) QPModify(h Handle, attr *QPAttr, mask uint32) Errno {
 		return q.stopSending()
 	case was == qpsSQD && next == qpsRTS:
 		q.draining = false
-		_ = q.verbs.ResumeSending() // or the connection has just ended
+		_ = door.ResumeSending(q.verbs) // or the connection has just ended
 	}
 	return ok
 }
 
 // stopSending makes requests wait in state SQD. The caller holds mu.
 func (q *qp) stopSending() Errno {
-	if err := q.verbs.StopSending(); err != nil {
+	if err := door.StopSending(q.verbs); err != nil {
 		q.setState(qpsRTS)
 		return q.engine.refuse(syscall.EINVAL, "modify QP 0x%x to SQD: %v", q.num, err)
 	}
 	return ok
 }
 
-// drained is told that all requests that were begun before SQD have completed.
+// drained is notified that all requests that were begun before SQD have completed.
 func (q *qp) drained() {
 	q.mu.Lock()
 	tell := q.state.Load() == qpsSQD && q.draining && q.tellDrained
 	q.draining = false
 	q.mu.Unlock()
+	q.stopped()
 	if tell {
 		q.tell(eventSQDrained)
 	}
@@ -178,23 +202,33 @@ func (q *qp) current() uint32 {
 func (q *qp) reset() Errno {
 	q.ending.Lock()
 	defer q.ending.Unlock()
-	q.verbs.Forget()
+	door.Forget(q.verbs)
+	q.forgetKept()
+	q.verbs.Abort()
+	if err := q.verbs.Reset(); err != nil {
+		return q.engine.fail(err)
+	}
+	q.forgetSends()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.failure.Store(0)
+	q.given.Store(false)
+	q.closed.Store(false)
+	door.RefuseRemote(q.verbs, 0)
+	q.attr, q.last, q.managed = q.engine.newAttr(), false, false
+	q.peerRetries.Store(unknownRetries)
+	q.rnrTimer.Store(0)
+	q.setState(qpsReset)
+	return ok
+}
+
+// forgetKept drops the completions that are kept for the program.
+func (q *qp) forgetKept() {
 	for _, cq := range []Handle{q.init.SendCQ, q.init.RecvCQ} {
 		if c := q.engine.cqs.get(cq); c != nil {
 			c.forget(q.num)
 		}
 	}
-	q.verbs.Abort()
-	if err := q.verbs.Reset(); err != nil {
-		return q.engine.fail(err)
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.failure.Store(0)
-	q.verbs.RefuseRemote(0)
-	q.attr, q.last, q.managed = q.engine.newAttr(), false, false
-	q.setState(qpsReset)
-	return ok
 }
 
 // set takes over what mask names.

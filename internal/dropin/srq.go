@@ -15,8 +15,9 @@ type sharedQueue struct {
 	cookie uint64
 	verbs  *rnic.SRQ
 	recv   recvBatch
+	kept   keptQueue
 
-	mu sync.Mutex // of who modifies it
+	mu sync.Mutex // of whoever modifies it
 }
 
 // SRQCreate makes a shared receive queue, and tells in attr how large it is.
@@ -30,6 +31,9 @@ func (e *Engine) SRQCreate(pd Handle, attr *SRQAttr, cookie uint64) (h Handle, n
 		return 0, 0, e.fail(err)
 	}
 	s := &sharedQueue{pd: p, cookie: cookie, verbs: verbs}
+	if e.noDatagrams() != "" {
+		s.kept.by.Store(uint32(sharedByConnected))
+	}
 	if h = e.srqs.add(s); h == 0 {
 		_ = verbs.Close() // nobody has used it
 		return 0, 0, syscall.ENOMEM
@@ -41,7 +45,9 @@ func (e *Engine) SRQCreate(pd Handle, attr *SRQAttr, cookie uint64) (h Handle, n
 
 func (s *sharedQueue) tell(out *SRQAttr) {
 	a := s.verbs.Attr()
-	*out = SRQAttr{MaxWR: uint32(a.MaxWR), MaxSGE: uint32(a.MaxSGE), Limit: uint32(a.Limit)}
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	*out = SRQAttr{MaxWR: uint32(a.MaxWR), MaxSGE: uint32(a.MaxSGE), Limit: uint32(max(a.Limit, s.kept.limit))}
 }
 
 // SRQModify changes the size of a queue, or arms its limit event, as mask says.
@@ -61,6 +67,9 @@ func (e *Engine) SRQModify(srq Handle, attr *SRQAttr, mask uint32) Errno {
 	}
 	if mask&srqLimit != 0 && attr.Limit > most {
 		return syscall.EINVAL
+	}
+	if number, kept := s.modifyKept(attr, mask, int(most)); kept {
+		return number
 	}
 	if mask&srqMaxWR != 0 {
 		if err := s.verbs.Resize(int(attr.MaxWR)); err != nil {

@@ -7,7 +7,12 @@ import "testing"
 // Posting and polling allocate nothing once the queues have grown. The race detector
 // allocates on its own.
 func TestNothingIsAllocatedPerRequest(t *testing.T) {
-	l := newLab(t)
+	for _, transport := range []string{"iwarp", "ethernet"} {
+		t.Run(transport, func(t *testing.T) { testAllocations(t, newLab(t, "URNIC_TRANSPORT="+transport)) })
+	}
+}
+
+func testAllocations(t *testing.T, l *lab) {
 	a, b := l.pair()
 	inline := send(wrSend, 2, a.sge(0, 8))
 	inline.Flags |= sendInline

@@ -14,7 +14,7 @@ import (
 const (
 	immediateData = "immediate data: RDMAP has none before RFC 7306 §6, and most iWARP hardware neither"
 	atomics       = "atomic operations: RDMAP has none before RFC 7306 §5, and most iWARP hardware neither"
-	readSink      = "an RDMA Read into memory without IBV_ACCESS_REMOTE_WRITE: to the RNIC, its data are a tagged message of the peer (RFC 5040 §5.2)"
+	readSink      = "an RDMA Read into memory without IBV_ACCESS_REMOTE_WRITE: its data arrives as a tagged message of the peer (RFC 5040 §5.2)"
 	readSinks     = "an RDMA Read into several pieces of memory: the Read Request of RDMAP has one sink (RFC 5040 §4.4)"
 )
 

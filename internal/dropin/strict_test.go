@@ -74,12 +74,12 @@ func TestMessageWaitsForAReceive(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, good := range []string{"URNIC_LOG=", "URNIC_LOG=debug", "URNIC_STRICT=", "URNIC_STRICT=0", "URNIC_TRANSPORT=iwarp", "URNIC_TRANSPORT=", "URNIC_RENDEZVOUS_PORT=", "URNIC_RENDEZVOUS_PORT=64513", "URNIC_RENDEZVOUS=", "URNIC_RENDEZVOUS=off", "URNIC_RENDEZVOUS=192.0.2.1", "URNIC_RENDEZVOUS=fe80::1%eth0", "OTHER=x", "URNIC_ENGINE=x", "nothing"} {
+	for _, good := range []string{"URNIC_LOG=", "URNIC_LOG=debug", "URNIC_STRICT=", "URNIC_STRICT=0", "URNIC_CRC=", "URNIC_CRC=off", "URNIC_CRC=prefer", "URNIC_TRANSPORT=iwarp", "URNIC_TRANSPORT=", "URNIC_RENDEZVOUS_PORT=", "URNIC_RENDEZVOUS_PORT=64513", "URNIC_RENDEZVOUS=", "URNIC_RENDEZVOUS=off", "URNIC_RENDEZVOUS=192.0.2.1", "URNIC_RENDEZVOUS=fe80::1%eth0", "OTHER=x", "URNIC_ENGINE=x", "nothing"} {
 		if _, err := parseSettings([]string{good}); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"URNIC_LOG=loud", "URNIC_STRICT=yes", "URNIC_TRANSPORT=ib", "URNIC_RENDEZVOUS_PORT=0", "URNIC_RENDEZVOUS_PORT=64514", "URNIC_RENDEZVOUS_PORT=x", "URNIC_RENDEZVOUS=on", "URNIC_RENDEZVOUS=ff02::1"} {
+	for _, bad := range []string{"URNIC_LOG=loud", "URNIC_STRICT=yes", "URNIC_CRC=no", "URNIC_TRANSPORT=ib", "URNIC_RENDEZVOUS_PORT=0", "URNIC_RENDEZVOUS_PORT=64514", "URNIC_RENDEZVOUS_PORT=x", "URNIC_RENDEZVOUS=on", "URNIC_RENDEZVOUS=ff02::1"} {
 		name, value, _ := strings.Cut(bad, "=")
 		if _, err := parseSettings([]string{bad}); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) {
 			t.Errorf("%s: %v", bad, err)

@@ -13,6 +13,13 @@ const (
 	maxChunks = 1 << 10
 )
 
+// firstHandle is what handles of this process begin after: see StartHandles.
+var firstHandle Handle
+
+// StartHandles sets the handles of this engine apart from those of engines of other generations, before the first object is
+// made. A process that was forked has the objects of its parent's engine, too, whose handles must not name others in its own.
+func StartHandles(generation uint32) { firstHandle = Handle(generation) * (chunkLen * maxChunks) }
+
 // A table names objects by handles. Looking one up takes no lock. A handle is used
 // again only after all others have been, so that a stale one rarely names another
 // object.
@@ -41,11 +48,12 @@ func (t *table[T]) add(v *T) Handle {
 		c.Store(new([chunkLen]atomic.Pointer[T]))
 	}
 	c.Load()[h%chunkLen].Store(v)
-	return h
+	return h + firstHandle
 }
 
 // get returns an object, or nil.
 func (t *table[T]) get(h Handle) *T {
+	h -= firstHandle
 	if h/chunkLen >= maxChunks {
 		return nil
 	}
@@ -64,6 +72,7 @@ func (t *table[T]) remove(h Handle) *T {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	h -= firstHandle
 	v := t.chunks[h/chunkLen].Load()[h%chunkLen].Swap(nil)
 	if v != nil {
 		t.free = append(t.free, h)
@@ -77,8 +86,8 @@ func (t *table[T]) each(f func(h Handle, v *T)) {
 	last := t.last
 	t.mu.Unlock()
 	for h := Handle(1); h <= last; h++ {
-		if v := t.get(h); v != nil {
-			f(h, v)
+		if v := t.get(h + firstHandle); v != nil {
+			f(h+firstHandle, v)
 		}
 	}
 }

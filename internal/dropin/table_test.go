@@ -74,3 +74,28 @@ func TestTableRemovesOnce(t *testing.T) {
 		}
 	}
 }
+
+// Handles of another generation name nothing, in either direction.
+func TestHandlesOfGenerationsDiffer(t *testing.T) {
+	defer StartHandles(0)
+	var parent, child table[int]
+	v := new(int)
+	before := parent.add(v)
+	StartHandles(1)
+	after := child.add(v)
+	if child.get(before) != nil || child.remove(before) != nil || child.get(after) != v {
+		t.Errorf("handle %d of the parent names what handle %d of the child does", before, after)
+	}
+	child.each(func(h Handle, _ *int) {
+		if h != after {
+			t.Errorf("each says %d; want %d", h, after)
+		}
+	})
+	if child.remove(after) != v || child.get(after) != nil {
+		t.Errorf("handle %d outlives its object", after)
+	}
+	StartHandles(0)
+	if parent.get(after) != nil || parent.get(before) != v {
+		t.Errorf("handle %d of the child names what handle %d of the parent does", after, before)
+	}
+}

@@ -5,6 +5,8 @@ package dropin
 import (
 	"slices"
 	"time"
+
+	"urnic/internal/door"
 )
 
 // On InfiniBand, nothing tells a queue pair that its peer has gone: its receives wait
@@ -81,21 +83,35 @@ func (c *completionQueue) release(e *Engine, out []WC) (n int) {
 	return n
 }
 
-// isDue reports whether release has something.
+// isDueAtArming reports whether a queue that is armed fires for what a poll has that package
+// rnic does not know of. As policy.FireForQueued has it, it fires once for completions that
+// nobody has polled.
+func (c *completionQueue) isDueAtArming(e *Engine, solicitedOnly bool) bool {
+	c.mu.Lock()
+	due := !c.told && slices.ContainsFunc(c.stash, func(wc WC) bool { return !solicitedOnly || wc.Status != wcSuccess })
+	c.told = c.told || due
+	fresh := len(c.stash) == 0
+	c.mu.Unlock()
+	return due || fresh && c.isDue(e)
+}
+
+// isDue reports whether a poll has something that package rnic does not know of.
 func (c *completionQueue) isDue(e *Engine) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.withheld, func(wc WC) bool {
+	return len(c.stash) > 0 || len(c.due) > 0 || slices.ContainsFunc(c.withheld, func(wc WC) bool {
 		of := e.numbers.get(wc.QPN)
 		return of != nil && !of.isLeftAlone()
 	})
 }
 
-// forget drops the completions of a queue pair that are withheld.
+// forget drops the completions of a queue pair that are kept here.
 func (c *completionQueue) forget(num uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.withheld = slices.DeleteFunc(c.withheld, func(wc WC) bool { return wc.QPN == num })
+	c.stash = slices.DeleteFunc(c.stash, func(wc WC) bool { return wc.QPN == num })
+	c.due = slices.DeleteFunc(c.due, func(q *qp) bool { return q.num == num })
 }
 
 // isLeftAlone reports whether a queue pair that was connected without rdma_cm has not
@@ -149,7 +165,7 @@ func (q *qp) stopMissing() {
 func (q *qp) fire() {
 	for _, h := range []Handle{q.init.SendCQ, q.init.RecvCQ} {
 		if c := q.engine.cqs.get(h); c != nil && c.isDue(q.engine) {
-			c.verbs.Fire()
+			door.Fire(c.verbs)
 		}
 	}
 }

@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Faults says how one direction of the connection misbehaves. The zero Faults is
-// a perfect network. Places are octets of that direction, counted from 1, with
-// those of start-up among them; zero is never.
+// Faults are the faults of one direction of the connection. The zero Faults is
+// a perfect network. Positions are bytes of that direction, counted from 1,
+// including those of start-up; zero stands for never.
 type Faults struct {
-	// Seed makes the choices that the others leave open: how much a short read or
-	// write takes, how long the jitter is, which bit is flipped.
+	// Seed determines what the other fields leave open: the length of a short
+	// read or write, the jitter, which bit is flipped.
 	Seed        uint64
 	ShortReads  bool          // a read returns a random part of what is there
 	ShortWrites bool          // a write takes a random part of what is offered
-	Latency     time.Duration // how long each octet is on its way
-	Jitter      time.Duration // up to how much longer, at random; the order is kept
+	Latency     time.Duration // delay of each byte
+	Jitter      time.Duration // maximum of a random additional delay; the order is preserved
 
-	CutAt     int64 // the octet at which the connection is reset
-	StallAt   int64 // the octet from which on nothing arrives any more
-	CorruptAt int64 // the octet of which one bit arrives flipped
+	CutAt     int64 // the byte at which the connection is reset
+	StallAt   int64 // the byte from which on nothing arrives
+	CorruptAt int64 // the byte that arrives with one bit flipped
 }
 
-// RandomFaults returns faults of which a seed chooses the kinds and the places;
-// the same seed always chooses the same. The direction may be slow, up to some
-// 20 ms, and split reads and writes, each in half of all cases. In three of four
-// cases it is cut, stalls or is corrupted once, at one of the first 64 Ki octets;
-// early ones, where there is start-up, are more likely.
+// RandomFaults returns faults whose kinds and positions follow from the seed;
+// the same seed always returns the same. In half of all cases the direction is
+// slow, up to some 20 ms; in half of them it splits reads and writes. In three
+// of four cases it is cut, stalls or is corrupted once, at one of the first 64
+// Ki bytes. Early ones, where start-up is, are more likely.
 //
-// As start-up may fail, tests use it with [TryConnect]. Both directions get a
-// seed of their own:
+// As start-up may fail, tests use it with [TryConnect]. Each direction gets its
+// own seed:
 //
 //	for seed := range uint64(500) {
 //		synctest.Test(t, func(t *testing.T) {

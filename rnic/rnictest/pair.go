@@ -7,15 +7,16 @@
 //		})
 //	}
 //
-// Run puts the test into a testing/synctest bubble: time is fake, so that
-// time-outs of minutes pass at once, and a goroutine left behind fails the test.
+// Run puts the test into a testing/synctest bubble: time is fake, so timeouts
+// of minutes pass at once, and a goroutine left behind fails the test.
 // [Connect] does the same without a bubble, for benchmarks and for tests that
-// have one already.
+// already have one.
 //
 // [Faults] make the network between the two misbehave: the connection is cut,
-// stalls, delivers a flipped bit, is slow, or splits reads and writes, at places
-// that numbers say, or a seed chooses: [RandomFaults]. A test that fails can be
-// repeated.
+// stalls, delivers a flipped bit, is slow, or splits reads and writes. Numbers
+// give the positions, or a seed chooses them ([RandomFaults]), so a test that
+// fails can be repeated. A [Reordering] replaces network and MPA, and changes
+// the order of segments.
 package rnictest
 
 import (
@@ -25,24 +26,26 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/mpa"
 	"urnic/rnic"
 )
 
-// Options says what a Pair is like. The zero Options is what programs mostly
-// want.
+// Options has the options of a Pair. The zero Options is right for most tests.
 type Options struct {
-	// AB and BA are the faults of the octets from A to B and from B to A.
+	// AB and BA are the faults of the bytes from A to B and from B to A.
 	AB, BA Faults
-	// MSS is the segment size of the network in octets, by which FPDUs are cut;
-	// 0 stands for mpa.DefaultEMSS.
+	// MSS is the segment size of the network in bytes, which determines the
+	// size of FPDUs; 0 stands for mpa.DefaultEMSS.
 	MSS int
-	// Polls makes the network one that can be polled, as TCP on Linux is. A
-	// program that waits for completions then receives for itself, and it may
-	// take up to 20 ms until the RNIC goes on alone: synctest.Wait does not
-	// wait for that.
+	// Polls makes the network one that can be polled, like TCP on Linux. A
+	// program that waits for completions then receives in its own goroutine,
+	// and it may take up to 20 ms until goroutines of the RNIC take over;
+	// synctest.Wait does not wait for that.
 	Polls bool
+	// LowerLayer, if not nil, replaces the network, its faults and MPA: see
+	// Reordering.
+	LowerLayer rnic.LowerLayer
 
 	// Device, QP and Conn change the configuration of either side before it is
 	// used; they may be nil.
@@ -51,7 +54,7 @@ type Options struct {
 	Conn   func(side string, param *rnic.ConnParam)
 }
 
-// A Side is one end of a connection, with what a program has around it. The
+// A Side is one end of a connection, with the objects of a program. The
 // completion queues hold 1024 entries.
 type Side struct {
 	Name           string // "A" or "B"
@@ -69,7 +72,8 @@ type Pair struct {
 }
 
 // Link connects two more queue pairs: a of side A initiates, b of side B
-// accepts. It works for pairs that a test has made of two devices on TCP, too.
+// accepts. It also works for pairs that a test has built from two devices on
+// TCP.
 func (p *Pair) Link(t testing.TB, a, b *rnic.QP) {
 	t.Helper()
 	if err := p.TryLink(a, b, rnic.ConnParam{}, rnic.ConnParam{}); err != nil {
@@ -77,8 +81,8 @@ func (p *Pair) Link(t testing.TB, a, b *rnic.QP) {
 	}
 }
 
-// TryLink is Link for tests in which start-up may fail: it returns the errors of
-// the two sides joined.
+// TryLink is like Link, for tests in which start-up may fail: it returns the
+// joined errors of the two sides.
 func (p *Pair) TryLink(a, b *rnic.QP, pa, pb rnic.ConnParam) error {
 	ctx := context.Background()
 	l, err := p.B.Device.Listen(ctx, cmp.Or(p.address, "127.0.0.1:0"))
@@ -118,8 +122,8 @@ func Connect(t testing.TB, options ...Options) *Pair {
 	return p
 }
 
-// TryConnect is Connect for tests in which start-up may fail: it returns the
-// errors of the two sides joined. The pair is there in any case.
+// TryConnect is like Connect, for tests in which start-up may fail: it returns
+// the joined errors of the two sides. It always returns the pair.
 func TryConnect(t testing.TB, options ...Options) (*Pair, error) {
 	t.Helper()
 	return connect(t, options...)
@@ -152,7 +156,7 @@ func (o *Options) param(side string) rnic.ConnParam {
 // newSide opens a device with one of everything.
 func newSide(t testing.TB, name string, network rnic.Network, o *Options) *Side {
 	t.Helper()
-	cfg := rnic.Config{Name: name, Network: network}
+	cfg := rnic.Config{Name: name, Network: network, LowerLayer: o.LowerLayer}
 	if o.Device != nil {
 		o.Device(name, &cfg)
 	}
@@ -221,8 +225,8 @@ func Next(t testing.TB, cq *rnic.CQ) rnic.WC {
 	return wcs[0]
 }
 
-// Want waits for the next completion in cq, which must be a success of that
-// request.
+// Want waits for the next completion in cq, which must be a success of the
+// request with that ID.
 func Want(t testing.TB, cq *rnic.CQ, id uint64) rnic.WC {
 	t.Helper()
 	wc := Next(t, cq)

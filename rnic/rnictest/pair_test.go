@@ -11,14 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 	"urnic/rnic/rnictest"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// message has A send n octets to B.
+// message has A send n bytes to B.
 func message(t *testing.T, p *rnictest.Pair, n int) {
 	t.Helper()
 	data := bytes.Repeat([]byte("urnic"), n/5+1)[:n]

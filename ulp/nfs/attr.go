@@ -26,7 +26,7 @@ func infoOf(name string, n node) *FileInfo {
 // Name returns the last component of the path.
 func (i *FileInfo) Name() string { return i.name }
 
-// Size returns the length in octets.
+// Size returns the length in bytes.
 func (i *FileInfo) Size() int64 { return int64(min(i.attr.Size, 1<<63-1)) }
 
 // Mode returns type and permissions.

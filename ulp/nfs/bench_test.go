@@ -28,7 +28,7 @@ func mountBench(b *testing.B, t nfs.Transport) *nfs.Client {
 	return c
 }
 
-// openBench makes a file of n octets and opens it.
+// openBench makes a file of n bytes and opens it.
 func openBench(b *testing.B, c *nfs.Client, n int) *nfs.File {
 	b.Helper()
 	data := make([]byte, n)

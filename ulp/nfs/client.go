@@ -27,7 +27,7 @@ type Client struct {
 	info                nfs3.FSInfoRes
 	rsize, wsize, dsize int
 
-	held    atomic.Int64 // octets that are kept of all files
+	held    atomic.Int64 // bytes that are kept of all files
 	entries int          // entriesMost, but in tests
 
 	mu     sync.Mutex
@@ -40,7 +40,7 @@ func (c *Client) Target() Target { return c.target }
 // Root returns the handle of the tree's root.
 func (c *Client) Root() nfs3.Handle { return c.root }
 
-// Sizes returns how many octets one READ and one WRITE have at most.
+// Sizes returns how many bytes one READ and one WRITE have at most.
 func (c *Client) Sizes() (read, write int) { return c.rsize, c.wsize }
 
 // Close ends the connection. What was not committed may be lost: close the files before.
@@ -80,13 +80,13 @@ func (c *Client) call(ctx context.Context, p nfs3.Proc, args, res nfs3.Codec, st
 	}, status)
 }
 
-// beyond is by how many octets listings may be longer than the call allows. Linux's server
+// beyond is by how many bytes listings may be longer than the call allows. Linux's server
 // counts the entries alone, without the attributes of the directory, the verifier and the
-// end (RFC 1813 §3.3.16, §3.3.17): 104 octets. Over RDMA, a reply that is longer than the
+// end (RFC 1813 §3.3.16, §3.3.17): 104 bytes. Over RDMA, a reply that is longer than the
 // memory for it fails.
 const beyond = 128
 
-// longest returns how long the results of a call may be, in octets.
+// longest returns how long the results of a call may be, in bytes.
 func longest(p nfs3.Proc, args nfs3.Codec) int {
 	n := p.MaxReply(args)
 	if p == nfs3.ProcReadDir || p == nfs3.ProcReadDirPlus {
@@ -130,7 +130,7 @@ func sizeOf(own int, server uint32) int {
 	return max(min(own, int(min(server, nfs3.MaxData))), minSize)
 }
 
-// A Statfs is what is known of a filesystem, in octets and files.
+// A Statfs is what is known of a filesystem, in bytes and files.
 type Statfs struct {
 	TotalBytes, FreeBytes, AvailBytes uint64
 	TotalFiles, FreeFiles, AvailFiles uint64

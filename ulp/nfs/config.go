@@ -24,15 +24,15 @@ type Config struct {
 	// Credential says who calls; nil stands for user and groups of the process.
 	Credential *oncrpc.Sys
 
-	// ReadSize and WriteSize are the most octets of one READ and one WRITE; 0 stands for
+	// ReadSize and WriteSize are the most bytes of one READ and one WRITE; 0 stands for
 	// 1 MiB. The server may lower them.
 	ReadSize, WriteSize int
 
-	// Depth is how many calls of one long transfer are under way at a time; 0 stands for
+	// Depth is how many calls of one long transfer are outstanding at a time; 0 stands for
 	// 4.
 	Depth int
 
-	// Hold is how many octets the client keeps, for all files together, that the server
+	// Hold is how many bytes the client keeps, for all files together, that the server
 	// has not committed; 0 stands for 64 MiB. With less than 0 it keeps none: each write
 	// is committed before it returns.
 	Hold int64

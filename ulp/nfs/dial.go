@@ -32,7 +32,7 @@ func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 // MOUNT, which goes over TCP always (RFC 8267 §5.1), is asked at Target.MountPort. If that
 // is 0, at the port that the host's rpcbind knows, or else at that of NFS over TCP, as of
 // servers without rpcbind. Where Target.Port is a port of TCP other than 2049, that is
-// tried before rpcbind, which would tell of another server.
+// tried before rpcbind, which would report another server.
 func DialTarget(ctx context.Context, t Target, cfg Config) (*Client, error) {
 	c, err := newClient(t, cfg)
 	if err != nil {

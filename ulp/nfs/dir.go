@@ -181,7 +181,7 @@ func (p *page) check(loop *loopFinder) error {
 		}
 	}
 	if n := len(p.entries); !p.end && (n == 0 || loop.seen(p.entries[n-1].Cookie)) {
-		return ErrServer // it would go on like that for ever
+		return ErrServer // it would continue like that forever
 	}
 	return nil
 }

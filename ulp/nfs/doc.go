@@ -16,7 +16,7 @@
 // Client.FS gives the tree to programs that want an io/fs filesystem.
 //
 // A File reads and writes at offsets, or in sequence. Transfers longer than the server
-// takes in one call are cut, with Config.Depth calls under way, and their data goes
+// takes in one call are cut, with Config.Depth calls outstanding, and their data goes
 // straight from and into the caller's memory.
 //
 // # What is safe, and when
@@ -24,8 +24,8 @@
 // Data that was written is on the server's stable storage once File.Sync or File.Close
 // has returned without an error, and not before that, unless Config.Sync is set. Until
 // then the server may have it in memory only, and lose it when it restarts. So the client
-// keeps what the server has not committed, a copy of up to Config.Hold octets for all
-// files together, and writes it again if the server's write verifier tells that it has
+// keeps what the server has not committed, a copy of up to Config.Hold bytes for all
+// files together, and writes it again if the server's write verifier reports that it has
 // restarted (RFC 1813 §3.3.21). A write that would exceed that, or take more than a quarter
 // of it alone, is committed before it returns, with what the file had before it: nothing
 // of it is copied.

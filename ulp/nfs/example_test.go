@@ -21,7 +21,7 @@ func Example() {
 	// Output:
 	// . directory
 	// dir directory
-	// dir/file 5 octets
+	// dir/file 5 bytes
 }
 
 func example() error {
@@ -68,7 +68,7 @@ func example() error {
 		if d.IsDir() {
 			fmt.Println(name, "directory")
 		} else {
-			fmt.Println(name, info.Size(), "octets")
+			fmt.Println(name, info.Size(), "bytes")
 		}
 		return nil
 	})

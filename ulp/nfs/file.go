@@ -65,7 +65,7 @@ func (f *File) usable(op string, writes bool) error {
 
 var errBadMode = errors.New("nfs: the file was not opened for that")
 
-// ReadAt reads len(p) octets from off on. With less it returns io.EOF, or what is wrong.
+// ReadAt reads len(p) bytes from off on. With less it returns io.EOF, or what is wrong.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.usable("read", false); err != nil {
 		return 0, err
@@ -94,7 +94,7 @@ func (f *File) readAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Read reads up to len(p) octets.
+// Read reads up to len(p) bytes.
 func (f *File) Read(p []byte) (int, error) {
 	if err := f.usable("read", false); err != nil {
 		return 0, err
@@ -149,7 +149,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek says where Read and Write go on.
+// Seek says where Read and Write continue.
 func (f *File) Seek(offset int64, whence int) (int64, error) {
 	if f.closed.Load() {
 		return 0, pathError("seek", f.name, fs.ErrClosed)

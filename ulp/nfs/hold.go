@@ -28,7 +28,7 @@ type inode struct {
 	handle nfs3.Handle
 	users  int // under the client's mutex
 
-	// writes is held for reading by who writes, and for writing by who writes again what
+	// writes is held for reading by writer, and for writing by writer again what
 	// a server has lost: that must not come after newer data.
 	writes sync.RWMutex
 	turn   chan struct{} // holds one while nobody commits
@@ -158,7 +158,7 @@ func (c *Client) hold(in *inode, extents []extent, epoch uint64) (lender uint64)
 	return lender
 }
 
-// append makes an extent pending. A copy becomes a part of the last one if that goes on
+// append makes an extent pending. A copy becomes a part of the last one if that continues
 // there.
 func (in *inode) append(x extent, most int) {
 	if x.lender == 0 {

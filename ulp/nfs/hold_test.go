@@ -50,7 +50,7 @@ func wantKept(t *testing.T, s *fake, want string) {
 func wantHeld(t *testing.T, c *Client, want int64) {
 	t.Helper()
 	if got := c.held.Load(); got != want {
-		t.Errorf("%d octets are held, not %d", got, want)
+		t.Errorf("%d bytes are held, not %d", got, want)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestSizesOfServers(t *testing.T) {
 	}
 }
 
-// Symbolic links lead to no place outside, and not on for ever.
+// Symbolic links lead to no place outside, and not on forever.
 func TestSymbolicLinks(t *testing.T) {
 	target := ""
 	s, c := newFake(t, Config{}, instead{

@@ -79,7 +79,7 @@ func TestLibnfs(t *testing.T) {
 	})
 	t.Run("nfs-cat", func(t *testing.T) {
 		if out := libnfs(t, "nfs-cat", at("dir/ours")); !bytes.Equal(out, data) {
-			t.Errorf("%d octets that are not the %d of the file", len(out), len(data))
+			t.Errorf("%d bytes that are not the %d of the file", len(out), len(data))
 		}
 	})
 	t.Run("nfs-cp", func(t *testing.T) {
@@ -93,11 +93,11 @@ func TestLibnfs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, data) {
-			t.Errorf("%d octets arrived that are not the %d that were sent", len(got), len(data))
+			t.Errorf("%d bytes arrived that are not the %d that were sent", len(got), len(data))
 		}
 		libnfs(t, "nfs-cp", at("theirs"), local+"2")
 		if got, err := os.ReadFile(local + "2"); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%d octets came back that are not the %d that were sent: %v", len(got), len(data), err)
+			t.Errorf("%d bytes came back that are not the %d that were sent: %v", len(got), len(data), err)
 		}
 	})
 }

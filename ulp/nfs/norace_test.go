@@ -2,7 +2,7 @@
 
 package nfs_test
 
-// fileSize is how long large files are, in octets, and names how many large directories
+// fileSize is how long large files are, in bytes, and names how many large directories
 // have.
 const (
 	fileSize = 64 << 20

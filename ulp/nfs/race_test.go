@@ -2,7 +2,7 @@
 
 package nfs_test
 
-// fileSize is how long large files are, in octets, and names how many large directories
+// fileSize is how long large files are, in bytes, and names how many large directories
 // have: the race detector takes its time.
 const (
 	fileSize = 8 << 20

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// block returns how many octets go at a time from and to streams: so many that Depth calls
-// are under way, within reason.
+// block returns how many bytes go at a time from and to streams: so many that Depth calls
+// are outstanding, within reason.
 func (c *Client) block(size int) int { return size * max(1, min(c.cfg.Depth, (8<<20)/size)) }
 
 // ReadFrom writes what a reader has, in large pieces, each of which is read while the one
@@ -76,7 +76,7 @@ func readFull(r io.Reader, p []byte) (n int, err error) {
 }
 
 // isEnd reports whether an error is the end of a file or stream. One that only wraps io.EOF
-// is none: a lost connection is told of like that.
+// is none: a lost connection is reported like that.
 func isEnd(err error) bool {
 	return err == io.EOF //nolint:errorlint // see above
 }
@@ -94,7 +94,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	if err := f.usable("read", false); err != nil {
 		return 0, err
 	}
-	// A file that is smaller than a piece takes no more memory than it has octets.
+	// A file that is smaller than a piece takes no more memory than it has bytes.
 	size := int(min(uint64(f.c.block(f.c.rsize)), max(f.size, 64<<10)))
 	read := func(p []byte, done chan<- chunk) {
 		n, err := f.Read(p)

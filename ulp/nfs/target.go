@@ -122,7 +122,7 @@ func (t Target) address(port int) string { return net.JoinHostPort(t.Host, strco
 func (t Target) check() error {
 	switch {
 	case t.Transport != TCP && t.Transport != RDMA:
-		return fmt.Errorf("nfs: there is no transport %q: say tcp or rdma", string(t.Transport))
+		return fmt.Errorf("nfs: there is no transport %q: must be tcp or rdma", string(t.Transport))
 	case t.Host == "":
 		return fmt.Errorf("nfs: no host is given")
 	case t.Port < 0 || t.Port > 65535:

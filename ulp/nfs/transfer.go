@@ -11,8 +11,8 @@ import (
 	"urnic/ulp/oncrpc/xdr"
 )
 
-// pieces cuts n octets into pieces of size, and has do move them, with Depth of them
-// under way. It returns how many octets were moved from the first on without a gap, and
+// pieces cuts n bytes into pieces of size, and has do move them, with Depth of them
+// outstanding. It returns how many bytes were moved from the first on without a gap, and
 // what was wrong with the piece behind them. A piece that is short without an error ends
 // the transfer, too.
 func (c *Client) pieces(n, size int, do func(from, to int) (int, error)) (int, error) {
@@ -56,7 +56,7 @@ func (c *Client) pieces(n, size int, do func(from, to int) (int, error)) (int, e
 	return done, nil
 }
 
-// A reading is a READ under way.
+// A reading is a READ outstanding.
 type reading struct {
 	args nfs3.ReadArgs
 	res  nfs3.ReadRes
@@ -81,7 +81,7 @@ func (r *reading) release() {
 	readings.Put(r)
 }
 
-// read reads up to len(p) octets by one READ.
+// read reads up to len(p) bytes by one READ.
 func (c *Client) read(ctx context.Context, h nfs3.Handle, p []byte, off uint64) (n int, end bool, err error) {
 	r := readings.Get().(*reading)
 	defer r.release()
@@ -115,7 +115,7 @@ func (c *Client) readAt(ctx context.Context, h nfs3.Handle, p []byte, off uint64
 	return n, err
 }
 
-// A writing is a WRITE under way.
+// A writing is a WRITE outstanding.
 type writing struct {
 	args nfs3.WriteArgs
 	res  nfs3.WriteRes
@@ -138,7 +138,7 @@ func (w *writing) release() {
 	writings.Put(w)
 }
 
-// write writes up to len(p) octets by one WRITE. safe reports whether they are on stable
+// write writes up to len(p) bytes by one WRITE. safe reports whether they are on stable
 // storage.
 func (c *Client) write(ctx context.Context, h nfs3.Handle, p []byte, off uint64, how nfs3.Stable) (n int, safe bool, v nfs3.Verifier, err error) {
 	w := writings.Get().(*writing)

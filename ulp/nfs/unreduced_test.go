@@ -33,7 +33,7 @@ func (s *unreduced) Serve(ctx context.Context, x *oncrpc.Exchange, reply *xdr.En
 }
 
 // RFC 8166 §6.1: READ and READLINK of a server that does not use the Write chunks for their
-// data fail for good. Whatever has none goes on.
+// data fail for good. Whatever has none continues.
 func TestDataThatTheServerDoesNotPlaceIsRefused(t *testing.T) {
 	s := serve(t, inMemory(t))
 	device := openDevice(t)
@@ -80,7 +80,7 @@ func TestDataThatTheServerDoesNotPlaceIsRefused(t *testing.T) {
 	defer func() { _ = f.Close() }()
 	peers, calls := responder.Peers(), service.calls.Load()
 	if n, err := f.ReadAt(make([]byte, 10_000), 0); n != 0 || !errors.Is(err, xdr.ErrUnmoved) {
-		t.Errorf("%d octets are read: %v", n, err)
+		t.Errorf("%d bytes are read: %v", n, err)
 	}
 	if n := service.calls.Load() - calls; n != 1 {
 		t.Errorf("%d calls are made for one READ", n)
@@ -92,7 +92,7 @@ func TestDataThatTheServerDoesNotPlaceIsRefused(t *testing.T) {
 		t.Errorf("a symbolic link: %q, %v", target, err)
 	}
 	if n, err := f.ReadAt(make([]byte, 10_000), 100); n != 0 || !errors.Is(err, io.EOF) {
-		t.Errorf("behind the end: %d octets, %v", n, err)
+		t.Errorf("behind the end: %d bytes, %v", n, err)
 	}
 	if err := c.Remove(t.Context(), "file"); err != nil {
 		t.Error(err)

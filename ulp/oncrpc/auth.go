@@ -18,7 +18,7 @@ const (
 	RPCSECGSS Flavor = 6
 )
 
-// MaxAuth is how many octets a credential or a verifier has at most (RFC 5531 §8.2).
+// MaxAuth is how many bytes a credential or a verifier has at most (RFC 5531 §8.2).
 const MaxAuth = 400
 
 // An Auth is a credential or a verifier. The zero value is that of AuthNone, whose body

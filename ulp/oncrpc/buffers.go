@@ -6,7 +6,7 @@ import (
 	"urnic/ulp/oncrpc/xdr"
 )
 
-// sizes are those of the buffers that messages and bulks are read into, in octets. Each
+// sizes are those of the buffers that messages and bulks are read into, in bytes. Each
 // has a pool of its own, so that short messages do not occupy long buffers. The last is
 // the longest record of NFS with 1 MiB of data.
 var sizes = [...]int{4 << 10, 64 << 10, 256 << 10, DefaultRecordMost}
@@ -19,7 +19,7 @@ type buffer struct {
 	pool int    // or -1
 }
 
-// newBuffer returns a buffer for at least n octets.
+// newBuffer returns a buffer for at least n bytes.
 func newBuffer(n int) *buffer {
 	for i, size := range sizes {
 		if n > size {
@@ -67,7 +67,7 @@ func (m *received) release() {
 }
 
 // room returns p, which is all that has come of the message, with room for some of n more
-// octets: for so few at first, and then for so few times of what has come, that nobody
+// bytes: for so few at first, and then for so few times of what has come, that nobody
 // gains much by naming a length.
 func (m *received) room(p []byte, n int) []byte {
 	buf := newBuffer(len(p) + min(n, max(firstRoom, 3*len(p))))
@@ -77,7 +77,7 @@ func (m *received) room(p []byte, n int) []byte {
 	return p
 }
 
-// A bench is what a call or reply is made on and taken apart on.
+// A bench is what a call or reply is encoded and decoded on.
 type bench struct {
 	enc xdr.Encoder
 	dec xdr.Decoder

@@ -52,10 +52,10 @@ type Invocation struct {
 	// but what lies in Sinks.
 	Results func(*xdr.Decoder) error
 
-	// ResultsMost is the length of the longest results, in octets, without what
+	// ResultsMost is the length of the longest results, in bytes, without what
 	// belongs into Sinks.
 	ResultsMost int
-	// VerfMost is the length of the longest verifier in the reply, in octets: servers
+	// VerfMost is the length of the longest verifier in the reply, in bytes: servers
 	// have none for AuthNone and AuthSys.
 	VerfMost int
 	Sinks    [][]byte // see Request
@@ -81,7 +81,7 @@ type Client struct {
 	closed bool
 }
 
-// A link is a connection that can be told from others.
+// A link is a connection that can be distinguished from others.
 type link struct{ Conn }
 
 // NewClient returns a client, which dials when there is a call to make.
@@ -94,7 +94,7 @@ func NewClient(dial Dial, cfg ClientConfig) *Client {
 	return c
 }
 
-// headMost is the length of the longest header of a reply, in octets: that of an accepted
+// headMost is the length of the longest header of a reply, in bytes: that of an accepted
 // call, without a verifier's body (RFC 5531 §9).
 const headMost = 24
 
@@ -229,7 +229,7 @@ func (c *Client) do(ctx context.Context, conn *link, r *Request) (*Message, erro
 }
 
 // Close ends the connection, and all calls with ErrClosed. It waits until nothing of the
-// client goes on but Call.
+// client continues but Call.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true

@@ -176,8 +176,8 @@ func TestPausesBetweenDialsGrow(t *testing.T) {
 	})
 }
 
-// A server that takes each connection, and loses it, is not dialled all the time; one that
-// has replied is dialled at once.
+// A server that takes each connection, and loses it, is not dialed all the time; one that
+// has replied is dialed at once.
 func TestConnectionsThatBringNothingCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Time

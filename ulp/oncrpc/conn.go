@@ -41,7 +41,7 @@ type Request struct {
 	// §3.4.2).
 	Call *xdr.Encoder
 
-	// ReplyMost is the length of the longest reply that may come, in octets, the
+	// ReplyMost is the length of the longest reply that may come, in bytes, the
 	// headers of RFC 5531 counted and the results for Sinks not. A transport may need
 	// it to provide memory for the reply; one that is longer fails.
 	ReplyMost int

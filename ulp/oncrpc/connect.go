@@ -95,7 +95,7 @@ func (c *Client) redial(ctx context.Context, d *dialing) {
 // errNoConn says that a Dial has brought neither of what it should.
 var errNoConn = errors.New("oncrpc: the dial has returned neither a connection nor an error")
 
-// dialled takes note of what a dial has brought, and reports whether it was the last.
+// dialed takes note of what a dial has brought, and reports whether it was the last.
 func (c *Client) dialled(ctx context.Context, d *dialing, try int, conn Conn, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,16 +34,16 @@
 //
 // # Calls that are sent again
 //
-// A call whose connection ends before its reply comes is sent again, with its XID, on the
-// next one: nobody knows whether it was carried out. For procedures that are to be carried
-// out Once, a server keeps replies for a while, and answers what it knows as it did
-// before. It tells calls apart by XID, procedure, the caller's host, and a sum of all of
-// the call.
+// A call whose connection ends before its reply arrives is sent again, with its XID, on
+// the next connection: it is unknown whether it was carried out. For procedures that must
+// be carried out Once, a server keeps replies for a while, and answers a call that it
+// knows with the same reply. It identifies calls by XID, procedure, the caller's host, and
+// a checksum of the whole call.
 //
 // # What peers can do
 //
-// Peers are not trusted. Each record has a limit, for which memory is taken as octets
-// come; a connection has limits of calls and of octets, held by calls and by replies that
+// Peers are not trusted. Each record has a limit, for which memory is taken as bytes
+// come; a connection has limits of calls and of bytes, held by calls and by replies that
 // it does not take, and all connections have one together; one that sends nothing, or
 // stops in a call, or takes nothing, is closed in time. A handler that panics is a call
 // that has failed. See ServeTCPConfig, ServerConfig and TCPConfig.

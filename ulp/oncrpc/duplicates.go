@@ -21,7 +21,7 @@ type duplicates struct {
 	mu             sync.Mutex
 	known          map[duplicateKey]*answer
 	oldest, newest *answer // of those that have ended
-	held           int     // octets of them
+	held           int     // bytes of them
 }
 
 // A duplicateKey is what a call is known by. A host that was started again may well use an
@@ -85,7 +85,7 @@ func host(a net.Addr) (netip.Addr, string) {
 
 var zeros [3]byte
 
-// summed is how many octets of a call it is known by, beside its length: the header, with
+// summed is how many bytes of a call it is known by, beside its length: the header, with
 // the longest credential, two names and what else tells calls apart, but not all that is
 // written, because a sum of that costs more than to write it to memory.
 const summed = 2048
@@ -186,7 +186,7 @@ func (t *duplicates) forget(a *answer) {
 
 // again writes the reply to a call that is known. If the call is still being carried out
 // it waits: over a connection that loses nothing no client asks a third time, so that one
-// which was not answered would wait for ever. It returns ErrNoReply if there is none.
+// which was not answered would wait forever. It returns ErrNoReply if there is none.
 func (t *duplicates) again(ctx context.Context, a *answer, reply *xdr.Encoder) error {
 	t.mu.Lock()
 	ended := a.ended

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// reserved is how many octets of a reply a call is expected to need before anybody knows
+// reserved is how many bytes of a reply a call is expected to need before anybody knows
 // how many.
 const reserved = 256 << 10
 
 // A holding is the memory that the calls of one connection hold, with their replies, in
-// octets. What the connection's peer does not take stays in it, so that a peer that takes
+// bytes. What the connection's peer does not take stays in it, so that a peer that takes
 // nothing soon has no calls any more, and others have.
 type holding struct {
 	most  int           // of this connection
@@ -27,7 +27,7 @@ func newHolding(most, share int, all *atomic.Int64, limit int64) *holding {
 	return &holding{most: most, share: share, all: all, limit: limit, free: make(chan struct{}, 1)}
 }
 
-// take takes n octets, if the connection may hold as many more, or holds none. If it
+// take takes n bytes, if the connection may hold as many more, or holds none. If it
 // does not, there is something in free some time.
 func (h *holding) take(n int) bool {
 	h.mu.Lock()
@@ -41,7 +41,7 @@ func (h *holding) take(n int) bool {
 	return true
 }
 
-// add takes n octets in any case; or gives as many back, if there are fewer than none.
+// add takes n bytes in any case; or gives as many back, if there are fewer than none.
 func (h *holding) add(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 // A Program is what a server carries out (RFC 5531 §8.1).
 type Program struct {
 	Number   uint32
-	Name     string // for people
+	Name     string // human-readable
 	Versions []ProgramVersion
 
 	// Flavors are those that credentials of its calls may have; none stands for
 	// AuthNone and AuthSys. Procedure 0 takes AuthNone in any case.
 	Flavors []Flavor
 
-	// CallMost is the length of the longest call, header and all, in octets, if that is
+	// CallMost is the length of the longest call, header and all, in bytes, if that is
 	// more than DefaultRecordMost. Programs declare it because a client that sends a
 	// longer call than a transport takes loses its connection each time it tries.
 	CallMost int
@@ -35,7 +35,7 @@ type ProgramVersion struct {
 
 // A Procedure is one of a program's.
 type Procedure struct {
-	Name   string // for people
+	Name   string // human-readable
 	Handle Handler
 
 	// Once says that to carry a call out again is not the same as to do so once: if it

@@ -41,7 +41,7 @@ var (
 const maxEmpty = 16
 
 // DefaultRecordMost is the length of the longest record that is read where nothing else is
-// said, in octets: 1 MiB of data, and what may stand around it.
+// said, in bytes: 1 MiB of data, and what may stand around it.
 const DefaultRecordMost = 1<<20 + 64<<10
 
 // A RecordReader reads records off a byte stream.
@@ -49,15 +49,15 @@ type RecordReader struct {
 	r    io.Reader
 	most int
 	mark [4]byte
-	room func(p []byte, n int) []byte // returns p with room for some of n octets more
+	room func(p []byte, n int) []byte // returns p with room for some of n bytes more
 }
 
-// NewRecordReader returns a reader of records of at most so many octets.
+// NewRecordReader returns a reader of records of at most so many bytes.
 func NewRecordReader(r io.Reader, most int) *RecordReader {
 	return &RecordReader{r: r, most: most, room: room}
 }
 
-// firstRoom is for how many octets a record takes memory before any of them has come.
+// firstRoom is for how many bytes a record takes memory before any of them has come.
 const firstRoom = 64 << 10
 
 func room(p []byte, n int) []byte {
@@ -69,7 +69,7 @@ func room(p []byte, n int) []byte {
 // stream ends before it, io.ErrUnexpectedEOF if it ends inside of it, ErrRecordLong or
 // ErrRecordEmpty, or an error of the stream; the stream is of no use then.
 //
-// Memory is taken as octets arrive, not when a peer names a length.
+// Memory is taken as bytes arrive, not when a peer names a length.
 func (r *RecordReader) Next(p []byte) ([]byte, error) {
 	left, empty := r.most, 0
 	for first := true; ; first = false {
@@ -100,7 +100,7 @@ func (r *RecordReader) Next(p []byte) ([]byte, error) {
 	}
 }
 
-// read reads n octets behind p, for which memory grows as they come.
+// read reads n bytes behind p, for which memory grows as they come.
 func (r *RecordReader) read(p []byte, n int) ([]byte, error) {
 	for n > 0 {
 		at := len(p)

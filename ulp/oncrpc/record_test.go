@@ -84,7 +84,7 @@ func TestRecordsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// A peer that names a length gets no memory for it: it must send the octets.
+// A peer that names a length gets no memory for it: it must send the bytes.
 func TestMemoryComesWithTheOctets(t *testing.T) {
 	r := oncrpc.NewRecordReader(bytes.NewReader([]byte("\xbf\xff\xff\xffabcd")), 1<<30)
 	p, err := r.Next(nil)

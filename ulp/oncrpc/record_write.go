@@ -29,15 +29,15 @@ type recordWriter struct {
 	mark    [4]byte
 	pieces  [][]byte    // of the record
 	rest    net.Buffers // those that have not been written
-	written int64       // octets
+	written int64       // bytes
 }
 
 func newRecordWriter(conn net.Conn, stall time.Duration) *recordWriter {
 	return &recordWriter{conn: conn, stall: stall, turn: make(chan struct{}, 1)}
 }
 
-// end waits for what goes on after write has returned, and lets nothing begin any more. The
-// connection must be closed.
+// end waits for what continues after write has returned, and lets nothing begin any more.
+// The connection must be closed.
 func (w *recordWriter) end() {
 	w.turn <- struct{}{}
 	w.err = cmp.Or(w.err, ErrClosed)

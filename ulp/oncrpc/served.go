@@ -35,7 +35,7 @@ type Exchange struct {
 	Peer          any    // what Admit has found out of the peer
 	Account       string // whom the connection counts for; see Admission
 
-	// Buffer returns n octets for bulks of the reply, from where the transport likes
+	// Buffer returns n bytes for bulks of the reply, from where the transport likes
 	// to send them. They may hold anything, and are the transport's again after the
 	// reply. nil stands for memory of the heap.
 	Buffer func(n int) []byte
@@ -62,7 +62,7 @@ func (x *Exchange) Return() {
 	x.loans = x.loans[:0]
 }
 
-// Bulk returns n octets for bulks of the reply; see Buffer.
+// Bulk returns n bytes for bulks of the reply; see Buffer.
 func (x *Exchange) Bulk(n int) []byte {
 	if x.Buffer == nil {
 		return make([]byte, n)

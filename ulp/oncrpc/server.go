@@ -40,7 +40,7 @@ type Server struct {
 	slots      chan struct{} // holds one for each handler that runs
 	duplicates *duplicates
 	counters   counters
-	held       atomic.Int64 // octets, of connections of ServeTCP
+	held       atomic.Int64 // bytes, of connections of ServeTCP
 	places     *Places      // of those connections
 
 	life context.Context // ends with Close

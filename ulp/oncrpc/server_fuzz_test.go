@@ -10,7 +10,7 @@ import (
 	"urnic/ulp/oncrpc/xdr"
 )
 
-// FuzzServe gives a server arbitrary octets as a call, of which a part was moved. What it
+// FuzzServe gives a server arbitrary bytes as a call, of which a part was moved. What it
 // replies can be decoded, and is to that call.
 func FuzzServe(f *testing.F) {
 	handle := func(_ context.Context, in *oncrpc.Incoming) error {

@@ -83,7 +83,7 @@ func TestEachStatus(t *testing.T) {
 		call oncrpc.Call
 		args func(*xdr.Encoder)
 		want error
-		left int // octets of results
+		left int // bytes of results
 	}{
 		{"NULL", head(1, 0), nil, nil, 0},
 		{"NULL of a version without procedures", oncrpc.Call{Program: program, Version: 2}, nil, nil, 0},
@@ -131,7 +131,7 @@ func TestCallsThatAreNone(t *testing.T) {
 	mismatch := bytes.Clone(call)
 	mismatch[11] = 3
 	long := bytes.Clone(call)
-	long[28], long[29], long[30], long[31] = 0, 0, 1, 0x94 // a credential of 404 octets
+	long[28], long[29], long[30], long[31] = 0, 0, 1, 0x94 // a credential of 404 bytes
 	reply := bytes.Clone(call)
 	reply[7] = 1
 	for _, c := range []struct {

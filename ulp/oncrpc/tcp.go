@@ -20,7 +20,7 @@ type TCPConfig struct {
 	// Limit is how many calls may be in flight; 0 stands for 128.
 	Limit int
 
-	// RecordMost is the length of the longest reply, in octets; 0 stands for
+	// RecordMost is the length of the longest reply, in bytes; 0 stands for
 	// DefaultRecordMost. A longer one ends the connection.
 	RecordMost int
 
@@ -32,7 +32,7 @@ type TCPConfig struct {
 const (
 	defaultLimit = 128
 	defaultStall = time.Minute
-	readAhead    = 16 << 10 // octets: several short messages in one read
+	readAhead    = 16 << 10 // bytes: several short messages in one read
 )
 
 // What is wrong with a reply.
@@ -114,7 +114,7 @@ func (c *TCPConn) Done() <-chan struct{} { return c.done }
 // Strays returns how many messages were dropped that are no reply to a call in flight.
 func (c *TCPConn) Strays() uint64 { return c.strays.Load() }
 
-// Close implements Conn. It waits until nothing of the connection goes on.
+// Close implements Conn. It waits until nothing of the connection continues.
 func (c *TCPConn) Close() error {
 	c.end(ErrClosed)
 	<-c.read

@@ -30,12 +30,12 @@ type ServeTCPConfig struct {
 	// 64. More are not read.
 	Calls int
 
-	// RecordMost is the length of the longest call, in octets; 0 stands for
+	// RecordMost is the length of the longest call, in bytes; 0 stands for
 	// DefaultRecordMost, or the CallMost of a program if that is more. A longer one
 	// ends the connection.
 	RecordMost int
 
-	// Octets is how many octets calls that were read and replies that were not taken
+	// Bytes is how many bytes calls that were read and replies that were not taken
 	// may hold, of all connections; 0 stands for 1 GiB. One connection has a sixteenth
 	// of it. Beyond that no more calls are read, but one of each connection.
 	Octets int
@@ -298,7 +298,7 @@ type patientReader struct {
 	e        *tcpEnd
 	within   bool      // a record
 	deadline time.Time // for what is left
-	left     int       // octets that are due by then
+	left     int       // bytes that are due by then
 }
 
 func (r *patientReader) outside() { r.within = false }
@@ -342,7 +342,7 @@ type tcpExchange struct {
 	ctx   context.Context //nolint:containedctx // of the goroutine that the call is carried out in
 	reply xdr.Encoder
 	bulks []*buffer
-	held  int // octets of the connection's holding
+	held  int // bytes of the connection's holding
 
 	run    func() // serve
 	buffer func(n int) []byte
@@ -364,7 +364,7 @@ func newTCPExchange(ctx context.Context, e *tcpEnd, m *Message) *tcpExchange {
 	return x
 }
 
-// bulk returns n octets of the pools.
+// bulk returns n bytes of the pools.
 func (x *tcpExchange) bulk(n int) []byte {
 	if n <= 0 {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
 )
 
-// A site is a server on a simulated network, of whose connections so many octets may be
+// A site is a server on a simulated network, of whose connections so many bytes may be
 // on their way. It is for a bubble.
 type site struct {
 	*service
@@ -252,7 +252,7 @@ func TestLimitsOfConnectionsAndCalls(t *testing.T) {
 	})
 }
 
-// The octets that calls and replies hold are limited, of one connection and of all, but
+// The bytes that calls and replies hold are limited, of one connection and of all, but
 // each may have one call.
 func TestLimitOfOctets(t *testing.T) {
 	for _, c := range []struct {

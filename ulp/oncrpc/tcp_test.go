@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
 )
@@ -23,7 +23,7 @@ type peer struct {
 	r *oncrpc.RecordReader
 }
 
-// connected returns a connection, of which so many octets may be on their way, and the
+// connected returns a connection, of which so many bytes may be on their way, and the
 // other end.
 func connected(t *testing.T, cfg oncrpc.TCPConfig, octets int) (*oncrpc.TCPConn, *peer) {
 	t.Helper()
@@ -167,7 +167,7 @@ func TestReplyThatHasComeWhenItsCallIsGivenUp(t *testing.T) {
 }
 
 // Once Do has returned, the caller's memory is its own, whatever of the call has been
-// sent; and the calls of others go on.
+// sent; and the calls of others continue.
 func TestCallThatIsGivenUpWhileItIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := connected(t, oncrpc.TCPConfig{}, 1000)
@@ -222,7 +222,7 @@ func TestCloseWhileTheRestOfACallIsSent(t *testing.T) {
 
 func TestCallThatIsGivenUpBeforeItIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := net.Pipe() // has no octets on their way
+		a, b := net.Pipe() // has no bytes on their way
 		c := oncrpc.NewTCPConn(a, oncrpc.TCPConfig{})
 		defer c.Close()
 		defer b.Close()

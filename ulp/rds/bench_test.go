@@ -14,8 +14,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"urnic/internal/perf"
-	"urnic/internal/sockio"
+	"urnic/internal/host/sockio"
+	"urnic/internal/program/perf"
 	"urnic/rnic"
 )
 

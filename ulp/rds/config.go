@@ -24,7 +24,7 @@ type Config struct {
 	ReceiveBuffer int // unread bytes from which on a socket's port is congested (212,992)
 	// PeerMemory and NodeMemory are how many bytes are held for the unread messages of one
 	// peer (16 MiB), and of all (256 MiB). Then connections are not read until a program reads; the peers
-	// wait. A peer of which nothing is held may always have one message, so that it can go on whatever
+	// wait. A peer of which nothing is held may always have one message, so that it can continue whatever
 	// others do: with many peers that is beyond NodeMemory.
 	PeerMemory, NodeMemory int
 
@@ -35,12 +35,12 @@ type Config struct {
 	// Reconnecting: at once, then after random delays with a bound that doubles.
 	ReconnectMin time.Duration // the first bound (1 ms)
 	ReconnectMax time.Duration // the last one (1 s)
-	Attempts     int           // tries in a row after which messages are lost; 0: try for ever
+	Attempts     int           // tries in a row after which messages are lost; 0: try forever
 
 	SocketMRs int // MRs that a socket can have (1,024)
 	NodeMRs   int // the same for all sockets (16,384)
-	// OperationTimeout is how long a peer may answer none of the Reads and atomics that are under
-	// way (10 s). Then the oldest fails, and the connection is made anew.
+	// OperationTimeout is how long a peer may answer none of the Reads and atomics that are
+	// outstanding (10 s). Then the oldest fails, and the connection is made anew.
 	OperationTimeout time.Duration
 
 	// DialTimeout bounds a try to connect (10 s).
@@ -52,7 +52,7 @@ type Config struct {
 	// Events is called for each event, one at a time. It must not wait, nor call methods of
 	// the node or its sockets.
 	Events func(Event)
-	// Logger is told of violations and connections; nil: nobody.
+	// Logger is notified of violations and connections; nil: nobody.
 	Logger *slog.Logger
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 // What can't be used is refused when the node is opened, in words that tell what to do; nothing is

@@ -22,6 +22,6 @@
 // that says so. Neither needs the other's program meanwhile.
 //
 // The protocol itself is package machine, which has no I/O. This package runs it: what is
-// carried out here is dialling, reading, writing, and waking those who wait. All connections
+// carried out here is dialing, reading, writing, and waking those that wait. All connections
 // of a node share one lock, which is not held during a system call.
 package rds

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/ulp/rds/wire"
 )

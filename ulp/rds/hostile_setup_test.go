@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/ulp/rds/machine"
 	"urnic/ulp/rds/wire"
 )

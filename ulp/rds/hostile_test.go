@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 	"urnic/ulp/rds/wire"
 )

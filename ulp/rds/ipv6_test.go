@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urnic/internal/ownnet"
+	"urnic/internal/test/ownnet"
 	"urnic/ulp/rds/wire"
 )
 

@@ -31,7 +31,7 @@ type IWARP struct {
 	Address string
 	// Listener, if it is not nil, is used in place of one at Address.
 	Listener net.Listener
-	// PeerAddress tells where a peer listens. Nil stands for its address, and the port of the family.
+	// PeerAddress says where a peer listens. Nil stands for its address, and the port of the family.
 	PeerAddress func(peer netip.Addr) string
 	// Dial, if it is not nil, is used in place of a connection from the node's address to PeerAddress.
 	Dial func(ctx context.Context, peer netip.Addr) (net.Conn, error)
@@ -108,7 +108,7 @@ func (t *IWARP) open(ctx context.Context, n *Node, index int) (err error) {
 		return errors.New("there is no RNIC: set IWARP.Device")
 	}
 	if t.receives() < minReceives && !t.NoCredits {
-		return fmt.Errorf("a connection with %d receives can't go on: set IWARP.Receives to %d or more", t.Receives, minReceives)
+		return fmt.Errorf("a connection with %d receives can't continue: set IWARP.Receives to %d or more", t.Receives, minReceives)
 	}
 	if t.pd, err = t.Device.AllocPD(); err != nil {
 		return err

@@ -45,7 +45,7 @@ type iwarpLink struct {
 	in   receives
 	room chan struct{}
 
-	tx      sync.Mutex // of who posts
+	tx      sync.Mutex // of whoever posts
 	dirty   atomic.Bool
 	dead    bool // under tx
 	head    int  // requests that were posted; under tx

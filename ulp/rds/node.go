@@ -255,11 +255,11 @@ func (n *Node) effect(e *machine.Effect) {
 		}
 	case machine.Readable:
 		if s := n.sockets[e.Socket]; s != nil {
-			s.readable.wake()
+			s.readable.Wake()
 		}
 	case machine.Writable:
 		if s := n.sockets[e.Socket]; s != nil {
-			s.writable.ring()
+			s.writable.Ring()
 		}
 	case machine.Settled:
 		e.Op.Arg.(*Operation).settle(e.Err)

@@ -225,7 +225,7 @@ func TestPacketConnClose(t *testing.T) {
 	}
 }
 
-// Contexts that have ended, and none, end calls that could go on.
+// Contexts that have ended, and none, end calls that could continue.
 func TestContexts(t *testing.T) {
 	inNode(t, func(t *testing.T, n *Node) {
 		c := bind(t, n, 4000)

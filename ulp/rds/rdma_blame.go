@@ -19,7 +19,7 @@ func refusal(r rnic.Refusal, cause error) error {
 }
 
 // blameOperation finds the operation because of which the peer has ended the link, if the RNIC has not. It
-// blames a Read, which is under way until it is answered. A Write may have left long ago; and siw does
+// blames a Read, which is outstanding until it is answered. A Write may have left long ago; and siw does
 // not name the atomic that it refuses. One operation at most is blamed, as the machine repeats the others
 // if it can. The node is locked.
 func (l *iwarpLink) blameOperation() {

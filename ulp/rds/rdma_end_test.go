@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 	"urnic/ulp/rds/wire"
 )
@@ -93,7 +93,7 @@ func (m muted) Write(b []byte) (int, error) {
 }
 
 // A peer that does not answer a Read holds up its own pair of sockets alone, and that not
-// for ever: the Read fails, and what is behind it goes on.
+// forever: the Read fails, and what is behind it continues.
 func TestReadThatThePeerDoesNotAnswer(t *testing.T) {
 	leakcheck.Check(t)
 	w := newIWARP(t, &IWARP{AnySource: true}).(*IWARP)
@@ -137,13 +137,13 @@ func TestReadThatThePeerDoesNotAnswer(t *testing.T) {
 // Closing a node ends its operations, whatever they wait for.
 func TestNodeCloseEndsOperations(t *testing.T) {
 	a, b := rdmaPair(t, nil)
-	m := getMR(t, a, make([]byte, MaxRegion), ReadWrite())
-	cookie := offer(t, a, b, m)
+	written, read := getMR(t, a, make([]byte, MaxRegion), ReadWrite()), getMR(t, a, make([]byte, MaxRegion), ReadWrite())
+	w, r := offer(t, a, b, written), offer(t, a, b, read)
 	var ops []*Operation
 	for i := range 40 {
-		op := Write(cookie, 0, make([]byte, MaxRegion))
+		op := Write(w, 0, make([]byte, MaxRegion))
 		if i%2 == 0 {
-			op = Read(cookie, 0, make([]byte, MaxRegion))
+			op = Read(r, 0, make([]byte, MaxRegion))
 		}
 		send(t, b, &Message{Addr: a.Addr()}, With(op))
 		ops = append(ops, op)
@@ -164,10 +164,12 @@ func TestNodeCloseEndsOperations(t *testing.T) {
 	if err := a.n.Close(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-m.Freed():
-	default:
-		t.Error("an MR outlives its node")
+	for _, m := range []*MR{written, read} {
+		select {
+		case <-m.Freed():
+		default:
+			t.Error("an MR outlives its node")
+		}
 	}
 }
 

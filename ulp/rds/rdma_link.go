@@ -58,7 +58,7 @@ func (l *iwarpLink) operate(m *machine.Operation) {
 	}
 }
 
-// ord returns how many Reads and atomics may be under way to the peer.
+// ord returns how many Reads and atomics may be outstanding to the peer.
 func (l *iwarpLink) ord() uint16 {
 	params, _ := l.qp.Params()
 	return params.ORD

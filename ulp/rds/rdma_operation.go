@@ -157,7 +157,7 @@ func (o *Operation) Wait(ctx context.Context) error {
 	}
 }
 
-// Status tells how the operation has ended. Done must be closed.
+// Status reports how the operation has ended. Done must be closed.
 func (o *Operation) Status() Status {
 	if e, ok := errors.AsType[*OperationError](o.err); ok {
 		return e.Status
@@ -206,7 +206,7 @@ func (o *Operation) settle(err error) {
 	o.finish()
 }
 
-// finish tells that the operation has ended, if it has and the RNIC has given the
+// finish reports that the operation has ended, if it has and the RNIC has given the
 // buffers back. The node is locked.
 func (o *Operation) finish() {
 	if o.settled && !o.posted {

@@ -58,7 +58,7 @@ func Atomics() MROption {
 	return func(o *mrOptions) { o.access |= rnic.LocalWrite | rnic.RemoteWrite | rnic.RemoteAtomic }
 }
 
-// UseOnce frees the MR when the first message comes that tells of an operation with its
+// UseOnce frees the MR when the first message comes that names an operation with its
 // cookie. Messages behind Writes and Reads do; those behind atomics do not, as in Linux.
 func UseOnce() MROption { return func(o *mrOptions) { o.once = true } }
 
@@ -168,7 +168,7 @@ func (m *MR) Len() int { return m.length }
 func (m *MR) Freed() <-chan struct{} { return m.freed }
 
 // Close frees the MR. When it returns, no peer accesses the memory any more; one that tries
-// loses its connection. It waits for accesses that are under way.
+// loses its connection. It waits for accesses that are in progress.
 func (m *MR) Close() error {
 	m.s.n.mu.Lock()
 	delete(m.s.mrs, m.cookie.RKey())

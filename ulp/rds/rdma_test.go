@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/rds/wire"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 // A node that restarts in mid-traffic is told from one that has lost its connection: the other

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"urnic/internal/listen"
+	"urnic/internal/host/listen"
 )
 
 // mpaKey is what a connection over iWARP begins with (RFC 5044 §7.1.1). As a sequence number,
@@ -234,7 +234,7 @@ func (s *sharedListener) whose(c net.Conn) (*half, net.Conn) {
 	}
 }
 
-// A peeker tells what a connection begins with.
+// A peeker reports what a connection begins with.
 type peeker interface {
 	// peek waits for n bytes, at most as many as the key has, and returns what there is: fewer
 	// with an error.

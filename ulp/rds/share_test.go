@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/ulp/rds/wire"
 )
 
@@ -158,7 +158,7 @@ func sorts(t *testing.T, f func(t *testing.T, s *sharedListener, dial func(first
 	})
 }
 
-// accepted reports what a half accepts now, if anything, and how long ago it was dialled.
+// accepted reports what a half accepts now, if anything, and how long ago it was dialed.
 func accepted(t *testing.T, h *half) net.Conn {
 	t.Helper()
 	got := make(chan net.Conn, 1)
@@ -232,8 +232,8 @@ func TestKnockIsOfRDSOverTCP(t *testing.T) {
 	})
 }
 
-// However many connections say nothing, or begin to ask and do not go on, one that says what it
-// is comes through, and each ends.
+// However many connections say nothing, or begin to ask and do not continue, one that says what
+// it is comes through, and each ends.
 func TestConnectionsThatAreNotSortedAreBounded(t *testing.T) {
 	sorts(t, func(t *testing.T, s *sharedListener, dial func(string) net.Conn) {
 		var slow []net.Conn

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"urnic/internal/wake"
 	"urnic/ulp/rds/machine"
 	"urnic/ulp/rds/wire"
 )
@@ -21,7 +22,7 @@ var (
 	ErrPortInUse  = machine.ErrPortInUse
 	ErrAddress    = machine.ErrAddress
 	// ErrNoContext says that a call has got nil for a context.
-	ErrNoContext = errors.New("rds: no context is given: say context.Background() if nothing bounds the call")
+	ErrNoContext = errors.New("rds: the context is nil: pass context.Background() if nothing bounds the call")
 	// ErrEmpty says that there is no message to receive.
 	ErrEmpty = errors.New("rds: there is no message to receive")
 	// ErrNotAllowed says that the node's configuration does not allow the peer.
@@ -33,8 +34,8 @@ type Socket struct {
 	n        *Node
 	s        *machine.Socket
 	port     uint16
-	readable waker
-	writable bell
+	readable wake.One
+	writable wake.Bell
 	ended    chan struct{} // closed with the socket
 	ending   sync.Once
 	err      error // why; read after ended is closed
@@ -72,7 +73,7 @@ func (n *Node) Bind(port uint16, options ...SocketOption) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{n: n, s: m, port: m.Port(), readable: newWaker(), ended: make(chan struct{})}
+	s := &Socket{n: n, s: m, port: m.Port(), readable: wake.NewOne(), ended: make(chan struct{})}
 	s.reading.init()
 	s.writing.init()
 	n.sockets[m] = s
@@ -210,7 +211,7 @@ func (s *Socket) accept(ctx context.Context, msg *Message, o *sendOptions) (uint
 		wait := errors.Is(err, ErrCongested) || errors.Is(err, ErrBufferFull)
 		var writable <-chan struct{}
 		if wait && !o.now {
-			writable = s.writable.heard()
+			writable = s.writable.Heard()
 		}
 		s.n.unlock()
 		if err != nil && (!wait || o.now) {
@@ -227,7 +228,7 @@ func (s *Socket) accept(ctx context.Context, msg *Message, o *sendOptions) (uint
 		case o.now:
 			return 0, err
 		}
-		if err := await(ctx, writable, s.ended); err != nil {
+		if err := wake.Await(ctx, writable, s.ended); err != nil {
 			o.free()
 			return 0, err
 		}
@@ -278,7 +279,7 @@ func (s *Socket) Receive(ctx context.Context) (*Message, error) {
 		if !errors.Is(err, ErrEmpty) {
 			return msg, err
 		}
-		if err := s.readable.wait(ctx, s.ended); err != nil {
+		if err := s.readable.Wait(ctx, s.ended); err != nil {
 			return nil, err
 		}
 	}
@@ -297,7 +298,7 @@ func (s *Socket) TryReceive() (*Message, error) {
 		return nil, ErrEmpty
 	}
 	if more > 0 {
-		s.readable.wake()
+		s.readable.Wake()
 	}
 	return &Message{Addr: Addr{Host: m.From.Addr, Port: m.From.Port, TOS: m.TOS}, Data: m.Data, Cookie: m.Extensions.Dest, RKey: m.Extensions.RKey}, nil
 }
@@ -313,12 +314,12 @@ func (s *Socket) Flush(ctx context.Context) error {
 		if left > 0 {
 			s.s.Hasten(s.n.now())
 		}
-		writable := s.writable.heard()
+		writable := s.writable.Heard()
 		s.n.unlock()
 		if err := s.isOver(); left == 0 || err != nil {
 			return err
 		}
-		if err := await(ctx, writable, s.ended); err != nil {
+		if err := wake.Await(ctx, writable, s.ended); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/rds/wire"
 )
 

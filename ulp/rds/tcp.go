@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"urnic/internal/listen"
+	"urnic/internal/host/listen"
 	"urnic/ulp/rds/machine"
 )
 
@@ -31,10 +31,10 @@ type TCP struct {
 	// Dial, if it is not nil, is used in place of a connection from the node's address to Port
 	// of the peer's.
 	Dial func(ctx context.Context, peer netip.Addr, path int) (net.Conn, error)
-	// PeerOf, if it is not nil, tells a peer's address by that of its connection. Else they are the same.
+	// PeerOf, if it is not nil, returns a peer's address by that of its connection. Else they are the same.
 	PeerOf func(remote net.Addr) (netip.Addr, error)
 	// Record, if it is not nil, is called for each connection, and what it returns takes what
-	// passes. dialled tells that this node has dialled. A *capture.Stream is a Recording.
+	// passes. dialed reports that this node has dialed. A *capture.Stream is a Recording.
 	Record func(local, remote net.Addr, dialled bool) Recording
 
 	used     atomic.Bool
@@ -187,7 +187,7 @@ func (t *TCP) attend(peer machine.Key, later chan struct{}) {
 	}
 }
 
-// next decides about those that need not wait any longer. The result is closed when it is worth going on; nil if none is left.
+// next decides about those that need not wait any longer. The result is closed when it is worth continuing; nil if none is left.
 func (t *TCP) next(peer machine.Key) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

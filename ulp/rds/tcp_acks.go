@@ -7,7 +7,7 @@ import (
 	"urnic/ulp/rds/wire"
 )
 
-// tcpAcks tells which messages a peer's TCP has acknowledged. Linux's RDS over TCP knows no
+// tcpAcks says which messages a peer's TCP has acknowledged. Linux's RDS over TCP knows no
 // other acknowledgements; a peer that tells its generation acknowledges in headers instead.
 type tcpAcks struct {
 	conn    net.Conn

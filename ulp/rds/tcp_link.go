@@ -10,27 +10,28 @@ import (
 	"syscall"
 	"time"
 
-	"urnic/internal/sockio"
+	"urnic/internal/host/sockio"
 	"urnic/ulp/rds/machine"
 	"urnic/ulp/rds/wire"
 )
 
 // A tcpLink is a connection of RDS over TCP. One goroutine reads. Whoever has something to
-// send writes, until the socket is full; then a goroutine goes on, and ends with what there is to send.
+// send writes, until the socket is full; then a goroutine continues, and ends with what there is to send.
 type tcpLink struct {
 	s    sockio.Stream
 	n    *Node
 	path *machine.Path
 	id   machine.Link
 
-	tx       sync.Mutex // of who writes
+	tx       sync.Mutex // of whoever writes
 	out      outgoing   // under tx
 	acks     tcpAcks    // under tx
 	dead     bool       // under tx: the link has ended
 	dirty    atomic.Bool
-	full     atomic.Bool   // the socket is; the writer goes on
+	full     atomic.Bool   // the socket is; the writer continues
 	draining atomic.Bool   // the link ends when there is nothing more to read
 	behind   atomic.Bool   // the reader is to tell when it has read what is there
+	finished bool          // finish was called; under the node's lock
 	over     chan struct{} // closed when the link ends
 	lost     chan struct{} // closed when it cannot be written to
 	end      sync.Once
@@ -64,12 +65,20 @@ func (l *tcpLink) replaced() {}
 func (l *tcpLink) abort() { l.end.Do(func() { close(l.over); _ = l.s.Abort() }) }
 
 func (l *tcpLink) finish() {
-	if l.s.CloseWrite() != nil {
+	l.finished = true
+	// The peer may have reset the connection: the reader will find out when it has read what came before.
+	if err := l.s.CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
 		l.abort()
 	}
 }
 
 func (l *tcpLink) drain() {
+	if c, ok := l.acks.conn.(interface{ CloseRead() error }); ok && l.finished {
+		// Both directions are closed now. Linux resets the connection if more comes, instead of acknowledging it,
+		// and the peer sends that again.
+		_ = c.CloseRead() // if it fails, the link has ended
+		return
+	}
 	l.draining.Store(true)
 	if l.acks.conn.SetReadDeadline(time.Unix(1, 0)) != nil {
 		l.abort()
@@ -125,12 +134,12 @@ func (l *tcpLink) transmit(wait bool) {
 }
 
 // severed reports whether an error of writing says that the peer has ended the connection, or
-// this side its half. The reader goes on then: what has come is not read yet, and TCP may have acknowledged it.
+// this side its half. The reader continues then: what has come is not read yet, and TCP may have acknowledged it.
 func severed(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ETIMEDOUT)
 }
 
-// writer goes on where the socket was full.
+// writer continues where the socket was full.
 func (l *tcpLink) writer() {
 	l.tx.Lock()
 	l.transmit(true)
@@ -215,7 +224,7 @@ func (l *tcpLink) serve() error {
 	return err
 }
 
-// A reader takes a stream apart.
+// A reader decodes a stream.
 type reader struct {
 	scratch []byte // while there is something in it
 	head    []byte // a part of a header
@@ -223,7 +232,7 @@ type reader struct {
 	n       int    // bytes of it
 	long    bool   // the last message was
 
-	counts bool // it tells when it has read so many bytes
+	counts bool // it says when it has read so many bytes
 	left   int
 }
 

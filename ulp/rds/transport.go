@@ -69,7 +69,7 @@ func (t *IWARP) inUse() *atomic.Bool {
 	return &t.used
 }
 
-// dialling says what connection is to be made.
+// dialing says what connection is to be made.
 type dialling struct {
 	peer netip.Addr
 	tos  uint8
@@ -86,13 +86,13 @@ type link interface {
 	serve() error
 	// flush sends what there is to be sent. It does not wait, and is called without the node's lock.
 	flush()
-	// resume goes on with a segment for which there was no memory.
+	// resume continues with a segment for which there was no memory.
 	resume()
 	// replaced says, before abort is called, that the peer has ended the connection, and may have said why.
 	replaced()
 	// finish sends nothing more, and receives until the peer has ended the link; it does not wait.
 	finish()
-	// drain sends nothing more, and ends the link when what has come already is received; it does not wait.
+	// drain sends nothing more, and ends the link when what has come already is received, also after finish; it does not wait.
 	drain()
 	// catchUp has Path.CaughtUp called when all is received that has come already; it does not wait.
 	catchUp()

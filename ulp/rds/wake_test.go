@@ -6,7 +6,7 @@ import (
 )
 
 // Many may wait in Send for different reasons, and in Flush: whatever has become possible, the
-// one that waits for it goes on.
+// one that waits for it continues.
 func TestAllWhoWaitToSendGoOn(t *testing.T) { overAll(t, allWhoWait) }
 
 func allWhoWait(t *testing.T, nodes func(int, func(*Config)) []*Node) {

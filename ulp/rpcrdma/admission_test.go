@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/simnet"
+	"urnic/internal/test/simnet"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
 	"urnic/ulp/rpcrdma"

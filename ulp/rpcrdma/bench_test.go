@@ -72,7 +72,7 @@ func rawPair(b *testing.B) (p, q *rnictest.Side) {
 	return p, q
 }
 
-// pingPong has the two sides send messages of n octets to each other in turn, by one
+// pingPong has the two sides send messages of n bytes to each other in turn, by one
 // goroutine each.
 func pingPong(b *testing.B, p, q *rnictest.Side, n int) {
 	message := make([]byte, n)

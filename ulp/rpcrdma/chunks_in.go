@@ -10,7 +10,7 @@ import (
 // A readChunk is a Read chunk of a call: segments of the header's Read list.
 type readChunk struct {
 	position int
-	length   int // octets
+	length   int // bytes
 	segments []ReadSegment
 	memory   *block
 }
@@ -89,7 +89,7 @@ func (in *incoming) carryOut() {
 	}
 	for i := range in.chunks {
 		c := &in.chunks[i]
-		if c.memory == nil { // an argument of no octets is in the stream as well
+		if c.memory == nil { // an argument of no bytes is in the stream as well
 			continue
 		}
 		data := c.memory.mem[:c.length:c.length]

@@ -9,7 +9,7 @@ import (
 	"urnic/ulp/oncrpc/xdr"
 )
 
-// Octets of parts of a header, and the sizes from which on it pays to move bulk data on
+// Bytes of parts of a header, and the sizes from which on it pays to move bulk data on
 // its own.
 const (
 	readSegmentLen = 8 + segmentLen // a Read segment, and the word in front of it
@@ -18,7 +18,7 @@ const (
 	leastMoved     = 1024           // beside a call that is moved anyway
 )
 
-// padded returns how many octets n octets of data take in a stream (RFC 4506 §3).
+// padded returns how many bytes n bytes of data take in a stream (RFC 4506 §3).
 func padded(n int) int { return (n + 3) &^ 3 }
 
 var zeros [3]byte
@@ -37,7 +37,7 @@ func (c *call) plan(r *oncrpc.Request) error {
 	return c.planCall(r)
 }
 
-// segments returns how many segments a chunk of n octets has.
+// segments returns how many segments a chunk of n bytes has.
 func (c *call) segments(n int) int {
 	most := c.q.e.cfg.MaxSegment
 	return n/most + min(1, n%most)
@@ -76,7 +76,7 @@ func (c *call) planReply(r *oncrpc.Request) error {
 		stream += eligible
 	}
 	h := &c.hdr
-	for _, s := range c.sinks { // one of no octets is an empty chunk, whose result comes in the stream (RFC 8166 §4.3.2.3)
+	for _, s := range c.sinks { // one of no bytes is an empty chunk, whose result comes in the stream (RFC 8166 §4.3.2.3)
 		from := len(h.segments)
 		if err := c.open(s, true, func(s Segment) { h.segments = append(h.segments, s) }); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (c *call) planCall(r *oncrpc.Request) error {
 // reduced reports whether a bulk is taken out of the call.
 func (c *call) reduced(i int) bool { return i < len(c.moved) && c.moved[i] }
 
-// reduce chooses which bulks are taken out of a stream of so many octets, the longest
+// reduce chooses which bulks are taken out of a stream of so many bytes, the longest
 // first, until the rest fits into a Send. It returns how long that is, and how many
 // Read segments there are.
 func (c *call) reduce(bulks []xdr.Bulk, stream int) (rest, segments int) {

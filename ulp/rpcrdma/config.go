@@ -13,9 +13,9 @@ import (
 // Defaults of a Config.
 const (
 	DefaultCredits  = 64
-	DefaultReceive  = 4096    // octets of a receive buffer, and of the longest Send
-	DefaultMessage  = 4 << 20 // octets of a message, bulk data and all
-	DefaultSegment  = 4 << 20 // octets of a segment
+	DefaultReceive  = 4096    // bytes of a receive buffer, and of the longest Send
+	DefaultMessage  = 4 << 20 // bytes of a message, bulk data and all
+	DefaultSegment  = 4 << 20 // bytes of a segment
 	DefaultPatience = 5 * time.Second
 )
 
@@ -44,18 +44,18 @@ type Config struct {
 	// for none, unless there is a Reverse; then for a quarter of Credits.
 	ReverseCredits int
 
-	// Reverse, if not nil, carries out the calls that the other side of a dialled
-	// connection makes (RFC 8167). Chunks are not supported there.
+	// Reverse, if not nil, carries out the calls that the other side of a
+	// dialed connection makes (RFC 8167). Chunks are not supported there.
 	Reverse oncrpc.Service
 
 	// Send and Receive are how long a Send may be that this side makes, and that it
-	// can receive, in octets: multiples of 1,024 up to MaxInline. The two sides tell
+	// can receive, in bytes: multiples of 1,024 up to MaxInline. The two sides tell
 	// each other, and the inline thresholds are the smaller ones (RFC 8797 §4.2). 0
 	// stands for DefaultReceive.
 	Send, Receive int
 
 	// NoPrivate does not tell the other side anything: it then uses thresholds of 1,024
-	// octets (RFC 8166 §3.3.3).
+	// bytes (RFC 8166 §3.3.3).
 	NoPrivate bool
 
 	// NoInvalidate does not announce that this side knows remote invalidation, which
@@ -65,7 +65,7 @@ type Config struct {
 	// Registration is how a requester opens memory.
 	Registration Registration
 
-	// MaxSegment is how long a segment may be, in octets: a longer chunk has several. 0
+	// MaxSegment is how long a segment may be, in bytes: a longer chunk has several. 0
 	// stands for DefaultSegment.
 	MaxSegment int
 
@@ -73,11 +73,11 @@ type Config struct {
 	// responder needs that (RFC 8166 §3.4.5.2).
 	Roundup bool
 
-	// MaxMessage is how long a message of a peer may be, bulk data and all, in octets.
+	// MaxMessage is how long a message of a peer may be, bulk data and all, in bytes.
 	// A call whose Read chunks are longer is refused. 0 stands for DefaultMessage.
 	MaxMessage int
 
-	// MaxPulled is how many octets of Read chunks a responder holds at a time, of all
+	// MaxPulled is how many bytes of Read chunks a responder holds at a time, of all
 	// calls of a connection: further calls wait. 0 stands for 64 MiB. A Server holds
 	// no more than MaxPulledAll for all its connections, and a quarter of it for those of
 	// one account of Admit, which may have one call in any case; 0 stands for 1 GiB. Neither
@@ -95,7 +95,7 @@ type Config struct {
 	// for the memory that is held meanwhile. 0 stands for a minute.
 	StallTimeout time.Duration
 
-	// MaxIdle is how many octets of registered memory a connection keeps for later
+	// MaxIdle is how many bytes of registered memory a connection keeps for later
 	// use. 0 stands for 16 MiB, and a negative number for none. The connections of a
 	// Server together keep as many as 16 of them.
 	MaxIdle int

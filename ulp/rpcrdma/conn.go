@@ -72,7 +72,7 @@ func (c *Conn) Err() error { return c.e.cause() }
 func (c *Conn) Close() error { return c.e.close(ErrClosed) }
 
 // Inline returns the inline thresholds: how long a Send may be, header and all, to the
-// server and from there, in octets.
+// server and from there, in bytes.
 func (c *Conn) Inline() (call, reply int) { return c.e.most, c.e.receives }
 
 // LocalAddr returns the address of this side of the connection.

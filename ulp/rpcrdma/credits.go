@@ -6,7 +6,7 @@ import (
 )
 
 // A share is an amount of something that many want parts of, first come, first served:
-// the credits of a connection, octets of memory, places in a send queue.
+// the credits of a connection, bytes of memory, places in a send queue.
 type share struct {
 	mu     sync.Mutex
 	limit  int

@@ -47,7 +47,7 @@ var (
 	ErrWhy      = errors.New("there is no such error code")
 )
 
-// A HeaderError says why a header can't be used, and what a responder owes to who has
+// A HeaderError says why a header can't be used, and what a responder owes to whoever has
 // sent it.
 type HeaderError struct {
 	XID     uint32

@@ -15,11 +15,11 @@
 //
 // # Calls
 //
-// Dial returns a Conn, which is an oncrpc.Conn: Do sends a request and returns the reply.
-// The request says what may be moved apart from the streams, because the upper layer's
-// binding says so (RFC 8166 §6.1): the bulks of its encoder, and the Sinks for results.
-// Whatever the network does, nobody reads or writes memory of a call that is over:
-// Do returns when it is closed.
+// Dial returns a Conn, which is an oncrpc.Conn: Do sends a request and returns the reply. The
+// request says what may be moved apart from the streams, because the upper layer's binding
+// says so (RFC 8166 §6.1): the bulks of its encoder, and the Sinks for results. Whatever the
+// network does, memory of a call that is over is neither read nor written: Do returns when it
+// is closed.
 //
 //	conn, err := rpcrdma.Dial(ctx, dev, "server:20049", rpcrdma.Config{})
 //	…
@@ -37,21 +37,21 @@
 // Exchange.Bulk, which is registered, nothing has to be done for that.
 //
 // A requester decides about much that a server holds: calls in flight (Config.Credits,
-// which also are the receives that are posted), octets of Read chunks (MaxMessage of a call,
+// which also are the receives that are posted), bytes of Read chunks (MaxMessage of a call,
 // MaxPulled of a connection, MaxPulledAll), bytes of replies that it has not taken
 // (MaxReplies of a connection, MaxRepliesAll), segments (Limits), connections
 // (MaxConnections, PerHost of a host), and for how long (StallTimeout, Idle).
 //
 // # The reverse direction
 //
-// Who has accepted a connection can make calls as well (RFC 8167), by a Peer, which
-// Config.Connected and PeerOf return; who has dialled carries them out by Config.Reverse.
-// Credits are counted apart, and there are no chunks.
+// The side that has accepted a connection can make calls too (RFC 8167), by a Peer, which
+// Config.Connected and PeerOf return. The side that has dialed carries them out by
+// Config.Reverse. Each direction has its own credits, and there are no chunks.
 //
 // # What goes wrong
 //
-//   - A call ends with an *oncrpc.LostError if the connection ends first: the server may
-//     have carried it out. It is to be sent again on the next one, with its XID.
+//   - A call ends with an *oncrpc.LostError if the connection ends first: the server may have
+//     carried it out. Send it again on the next one, with its XID.
 //   - It ends with a *RefusedError if the responder's transport can't carry it out: not
 //     to be sent again. A responder remembers calls whose chunks have ended a connection,
 //     and refuses them on the next one (RFC 8166 §4.5.3).

@@ -17,7 +17,7 @@ import (
 // name what is to be told, or are 0.
 const recvID = 1 << 63
 
-// A completer is told how a work request of the send queue has ended that has asked for
+// A completer is notified how a work request of the send queue has ended that has asked for
 // it. It must not wait.
 type completer interface{ completed(wc *rnic.WC) }
 
@@ -128,7 +128,7 @@ func (e *endpoint) repost() {
 }
 
 // settle notes what the two sides have said of themselves: what a peer has not said is
-// 1,024 octets (RFC 8797 §4.2, §5.1).
+// 1,024 bytes (RFC 8797 §4.2, §5.1).
 func (e *endpoint) settle(peer []byte) {
 	p, _ := FindPrivate(peer)
 	own := Private{Invalidate: !e.cfg.NoInvalidate, Send: e.cfg.Send, Receive: e.cfg.Receive}
@@ -174,7 +174,7 @@ func (e *endpoint) told(id uint64) completer {
 	return c
 }
 
-// room returns memory for a message of n octets. A short one is made in scratch, and copied
+// room returns memory for a message of n bytes. A short one is made in scratch, and copied
 // when it is posted; for others there is a block, which is given back when they have
 // been sent.
 func (e *endpoint) room(scratch []byte, n int) (p []byte, b *block, err error) {
@@ -195,7 +195,7 @@ func (e *endpoint) message(p []byte, b *block) rnic.SendWR {
 	return rnic.SendWR{Op: rnic.OpSend, ID: e.op(b), SGL: []rnic.SGE{b.sge(0, len(p))}}
 }
 
-// expect ends the connection unless it is stopped: the other side holds up what is under way.
+// expect ends the connection unless it is stopped: the other side holds up what is outstanding.
 func (e *endpoint) expect() *time.Timer {
 	return time.AfterFunc(e.cfg.StallTimeout, func() { e.fail(ErrStalled) })
 }
@@ -280,7 +280,7 @@ func (e *endpoint) broken(wc *rnic.WC) {
 	e.fail(err)
 }
 
-// finish ends what is under way, when the connection has ended, and gives everything
+// finish ends what is outstanding, when the connection has ended, and gives everything
 // back.
 func (e *endpoint) finish() {
 	e.qp.Abort() // from here on no memory is touched
@@ -390,7 +390,7 @@ func (e *endpoint) discard(b *receiver, wc *rnic.WC) {
 }
 
 // kind tells a call from a reply. Of messages that don't say what they are, those to who
-// has dialled are replies, and those to who has accepted are calls.
+// has dialed are replies, and those to whoever has accepted are calls.
 func (e *endpoint) kind(stream []byte, err error) oncrpc.MessageType {
 	forward := oncrpc.TypeReply
 	if e.serve != nil && e.serve.chunks {

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/cutnet"
-	"urnic/internal/simnet"
+	"urnic/internal/test/cutnet"
+	"urnic/internal/test/simnet"
 	"urnic/rnic"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
@@ -174,8 +174,8 @@ func TestRequesterThatHoldsUpItsCallsIsCutOff(t *testing.T) {
 	}
 }
 
-// A deafNetwork is one of whose connections one end reads only so many octets: who has
-// dialled, or who has accepted.
+// A deafNetwork is one of whose connections one end reads only so many bytes: who has
+// dialed, or who has accepted.
 type deafNetwork struct {
 	*simnet.Network
 	most   int

@@ -60,8 +60,8 @@ func (c ErrCode) String() string {
 // A Segment is a piece of the requester's memory (RFC 8166 §3.4.3).
 type Segment struct {
 	Handle stag.STag
-	Length uint32 // octets
-	Offset uint64 // the TO of the first octet
+	Length uint32 // bytes
+	Offset uint64 // the TO of the first byte
 }
 
 // A ReadSegment is a Segment of a Read chunk: successive ones with the same position
@@ -92,14 +92,14 @@ type Header struct {
 	segments []Segment // what Write and Reply have been decoded into
 }
 
-// Octets of parts of a header.
+// Bytes of parts of a header.
 const (
 	fixedLen   = 16
 	minLen     = 28 // of a header with chunk lists, all of them empty
 	segmentLen = 16
 )
 
-// Len returns how many octets the header has.
+// Len returns how many bytes the header has.
 func (h *Header) Len() int {
 	switch h.Proc {
 	case Done:

@@ -13,7 +13,7 @@ import (
 	"urnic/ulp/rpcrdma"
 )
 
-// figure makes octets of a figure of RFC 8166 §4.7: numbers, and H, L, OO and P, whose
+// figure makes bytes of a figure of RFC 8166 §4.7: numbers, and H, L, OO and P, whose
 // values count up in the order of their segment.
 func figure(t testing.TB, s string) []byte {
 	t.Helper()
@@ -51,7 +51,7 @@ func read(n uint32) rpcrdma.ReadSegment {
 	return rpcrdma.ReadSegment{Position: position(n), Segment: segment(n)}
 }
 
-// headers are headers and their octets, those of §4.7 among them.
+// headers are headers and their bytes, those of §4.7 among them.
 var headers = []struct {
 	name   string
 	header rpcrdma.Header

@@ -6,7 +6,7 @@ import (
 )
 
 // endIdle ends the connection of a Server once it has been without calls for Config.Idle,
-// until it is told to stop. Calls do not set the timer anew: it looks whether there were
+// until it is to stop. Calls do not set the timer anew: it looks whether there were
 // any, so that they pay nothing.
 func (e *endpoint) endIdle() (stop func()) {
 	if e.cfg.Idle < 0 {

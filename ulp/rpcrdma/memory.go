@@ -20,7 +20,7 @@ type block struct {
 
 func (b *block) completed(*rnic.WC) { b.arena.put(b) }
 
-// sge names n octets of the block, from offset off.
+// sge names n bytes of the block, from offset off.
 func (b *block) sge(off, n int) rnic.SGE { return b.mr.SGE(b.off+off, n) }
 
 // offset returns where p lies in the block, or -1.
@@ -35,7 +35,7 @@ func (b *block) offset(p []byte) int {
 	return int(at - base)
 }
 
-// leastBlock is how long blocks are at least, in octets: 1<<leastBlock.
+// leastBlock is how long blocks are at least, in bytes: 1<<leastBlock.
 const leastBlock = 12
 
 // An arena has the registered memory of a connection. No peer can reach it, but what
@@ -43,7 +43,7 @@ const leastBlock = 12
 type arena struct {
 	pd     *rnic.PD
 	access rnic.Access
-	most   int // idle octets that are kept
+	most   int // idle bytes that are kept
 
 	shared *idleMemory // of all connections of a Server, or nil
 
@@ -81,10 +81,10 @@ func (m *idleMemory) give(n int) {
 	}
 }
 
-// class returns which blocks are long enough for n octets.
+// class returns which blocks are long enough for n bytes.
 func class(n int) int { return max(leastBlock, bits.Len(uint(max(1, n)-1))) }
 
-// get returns a block of at least n octets, which may hold anything.
+// get returns a block of at least n bytes, which may hold anything.
 func (a *arena) get(n int) (*block, error) {
 	k := class(n)
 	a.mu.Lock()

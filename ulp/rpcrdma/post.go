@@ -8,7 +8,7 @@ import (
 	"urnic/rnic"
 )
 
-// A poster posts the work requests of all who send on a connection. Those of several
+// A poster posts the work requests of all that send on a connection. Those of several
 // goroutines that are about to send are posted together, as the LLP then takes their
 // messages by one call of the system: that costs more than anything else about a short
 // message.
@@ -44,8 +44,8 @@ func (b *batch) add(wrs []rnic.SendWR) {
 }
 
 // post posts work requests in the order in which it is called. Who posts already does so
-// for those who come meanwhile. If others have calls under way too, as many as it says with
-// this one, those of them who can run come first, until there is half of them together:
+// for those that come meanwhile. If others have calls outstanding too, as many as it says with
+// this one, those of them that can run come first, until there is half of them together:
 // with all of them, either side of the connection would wait while the other one works. It
 // returns an error of what it has posted itself: the others hear of it when the connection
 // ends.

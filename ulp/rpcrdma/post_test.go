@@ -98,8 +98,8 @@ func TestPostFails(t *testing.T) {
 	}
 }
 
-// Who has gathered half of those who have calls under way posts them, though somebody else
-// was to; the others are posted by who was.
+// Who has gathered half of those who have calls outstanding posts them, though somebody
+// else was to; the others are posted by who was.
 func TestPostsHalfAtOnce(t *testing.T) {
 	to := &posting{may: make(chan error, 2)}
 	to.may <- nil

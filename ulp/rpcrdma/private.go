@@ -5,13 +5,13 @@ import (
 	"encoding/binary"
 )
 
-// The inline thresholds: how long a Send may be, in octets.
+// The inline thresholds: how long a Send may be, in bytes.
 const (
 	DefaultInline = 1024       // without private data (RFC 8166 §3.3.3)
 	MaxInline     = 256 * 1024 // what private data can say (RFC 8797 §4.2)
 )
 
-// PrivateLen is how many octets private data has (RFC 8797 §4).
+// PrivateLen is how many bytes private data has (RFC 8797 §4).
 const PrivateLen = 8
 
 const (
@@ -23,8 +23,8 @@ const (
 // A Private is what the two sides say of themselves when they connect (RFC 8797 §4).
 type Private struct {
 	Invalidate bool // it knows remote invalidation
-	Send       int  // the longest Send that it makes, in octets
-	Receive    int  // the longest Send that it can receive, in octets
+	Send       int  // the longest Send that it makes, in bytes
+	Receive    int  // the longest Send that it can receive, in bytes
 }
 
 // Append appends the private data to p. Sizes are rounded down to multiples of 1,024,

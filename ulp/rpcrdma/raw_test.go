@@ -29,7 +29,7 @@ type raw struct {
 	sent    uint64    // messages
 }
 
-// newRaw makes the objects of a peer, with receives of 4,096 octets.
+// newRaw makes the objects of a peer, with receives of 4,096 bytes.
 func newRaw(t testing.TB) *raw {
 	t.Helper()
 	r := &raw{t: t, dev: open(t, "raw"), mem: make([]byte, 4096*rawReceives)}
@@ -61,7 +61,7 @@ func (r *raw) post(id uint64) {
 	}
 }
 
-// default private data of a raw peer: 4,096 octets both ways, without invalidation.
+// default private data of a raw peer: 4,096 bytes both ways, without invalidation.
 var rawPrivate = rpcrdma.Private{Send: 4096, Receive: 4096}.Append(nil)
 
 // rawDial connects to a server.

@@ -45,7 +45,7 @@ func (r Registration) String() string {
 // A region is memory that is open to the responder for a call.
 type region struct {
 	tag  stag.STag
-	to   uint64 // of its first octet
+	to   uint64 // of its first byte
 	mem  []byte
 	open bool // the responder can use it
 
@@ -66,7 +66,7 @@ type registry struct {
 	pd       *rnic.PD
 	qp       *rnic.QP
 	arena    *arena
-	most     uint64      // octets of a region
+	most     uint64      // bytes of a region
 	remote   rnic.Access // RemoteInvalidate, if it is announced
 
 	mu      sync.Mutex

@@ -200,7 +200,7 @@ func (in *incoming) write(to rnic.Remote, sgl []rnic.SGE) uint64 {
 	return to.TO
 }
 
-// leastGathered is from how many octets on it is better to send bulk data from where it is
+// leastGathered is from how many bytes on it is better to send bulk data from where it is
 // than to copy it.
 const leastGathered = 4096
 

@@ -228,7 +228,7 @@ func (c *call) completed(*rnic.WC) {
 	c.over()
 }
 
-// over tells who waits for the call. It is told once.
+// over notifies whoever waits for the call, once.
 func (c *call) over() {
 	select {
 	case c.done <- struct{}{}:
@@ -346,7 +346,7 @@ func (c *call) accept(h *Header, stream []byte) error {
 	return nil
 }
 
-// placed returns how many octets a responder has written to a chunk that was offered to
+// placed returns how many bytes a responder has written to a chunk that was offered to
 // it: "contiguously and in segment array order" (RFC 8166 §3.4.6).
 func placed(chunk, offered []Segment) (n int, err error) {
 	if len(chunk) != len(offered) {
@@ -423,7 +423,7 @@ func (q *requester) result(c *call, err error) (*oncrpc.Message, error) {
 
 // results says where the results are that have sinks. "A Responder does not reduce a
 // DDP-eligible result data item into an available Write chunk" (RFC 8166 §6.1): a chunk
-// that is unused, or missing in the reply, is one of a result of no octets, or of
+// that is unused, or missing in the reply, is one of a result of no bytes, or of
 // none; whether it is, shows when the results are decoded.
 func (c *call) results() []xdr.Moved {
 	if len(c.sinks) == 0 {

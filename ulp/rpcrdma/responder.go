@@ -20,7 +20,7 @@ type responder struct {
 	e         *endpoint
 	service   oncrpc.Service
 	chunks    bool    // it uses the requester's memory: not in the reverse direction
-	pulled    share   // octets of Read chunks, of this connection
+	pulled    share   // bytes of Read chunks, of this connection
 	all       *debt   // the same, of a connection of a Server
 	debt      *debt   // what replies hold, of a connection of a Server
 	blamed    *blamed // calls that have ended connections, of a Server
@@ -61,7 +61,7 @@ type incoming struct {
 	stream []byte    // without what was moved
 
 	chunks []readChunk
-	weight int  // octets of Read chunks, which are accounted for
+	weight int  // bytes of Read chunks, which are accounted for
 	owed   int  // bytes that the reply may hold, which are as well
 	slow   bool // the requester's account is marked as slow
 	end    outcome

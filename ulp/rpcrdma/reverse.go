@@ -9,7 +9,7 @@ import (
 )
 
 // A Peer is a connection that a Server has accepted. It makes calls in the reverse
-// direction, to who has dialled (RFC 8167): as an oncrpc.Conn, for messages that
+// direction, to whoever has dialed (RFC 8167): as an oncrpc.Conn, for messages that
 // fit into a Send. The upper layer sees to it that the other side is ready for them
 // (§6).
 type Peer struct{ e *endpoint }

@@ -110,7 +110,7 @@ func TestServiceCallsBack(t *testing.T) {
 func TestReverseCallsWithChunksAreRefused(t *testing.T) {
 	client := newService(t)
 	r, conn := rawServe(t, rawPrivate, rpcrdma.Config{Reverse: client, ReverseCredits: 3})
-	r.serveCall(start(t.Context(), conn, nil), nil) // who has dialled speaks first (RFC 5044 §7.1.2 rule 4)
+	r.serveCall(start(t.Context(), conn, nil), nil) // who has dialed speaks first (RFC 5044 §7.1.2 rule 4)
 	nowhere := []rpcrdma.Segment{{Handle: 0xbad00, Length: 100}}
 	for name, change := range map[string]func(h *rpcrdma.Header){
 		"a Read chunk":        func(h *rpcrdma.Header) { h.Read = at(callLen, nowhere...) },

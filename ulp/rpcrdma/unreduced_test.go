@@ -36,7 +36,7 @@ func TestResultsThatAreNotInTheirChunksAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		results func(e *xdr.Encoder)
 		failed  error                   // what the responder says instead
-		placed  []int                   // how many octets are in each chunk
+		placed  []int                   // how many bytes are in each chunk
 		change  func(h *rpcrdma.Header) // of the reply
 		long    bool                    // the stream is in the Reply chunk
 		want    error
@@ -108,7 +108,7 @@ func TestResultsThatAreNotInTheirChunksAreRefused(t *testing.T) {
 			case !errors.Is(err, c.want):
 				t.Errorf("got %v; want %v", err, c.want)
 			}
-			// Others go on, as does the connection.
+			// Others continue, as does the connection.
 			other.waits(t)
 			r.reply(otherCall.XID, 8)
 			if <-other.over; other.err != nil {

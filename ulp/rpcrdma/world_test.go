@@ -29,7 +29,7 @@ const (
 // A service carries out the test program.
 type service struct {
 	t         testing.TB
-	most      int // octets of a bulk
+	most      int // bytes of a bulk
 	calls     atomic.Int64
 	running   atomic.Int64
 	peak      atomic.Int64
@@ -122,7 +122,7 @@ func (s *service) Serve(ctx context.Context, x *oncrpc.Exchange, reply *xdr.Enco
 	return nil
 }
 
-// fill makes octets that a number says.
+// fill makes bytes that a number says.
 func fill(p []byte, seed uint32) {
 	x := seed*2654435761 + 1
 	for i := range p {

@@ -37,6 +37,9 @@ SAME(struct urnic_send_wr, wr.atomic.remote_addr, struct ibv_send_wr, wr.atomic.
 SAME(struct urnic_send_wr, wr.atomic.compare_add, struct ibv_send_wr, wr.atomic.compare_add);
 SAME(struct urnic_send_wr, wr.atomic.swap, struct ibv_send_wr, wr.atomic.swap);
 SAME(struct urnic_send_wr, wr.atomic.rkey, struct ibv_send_wr, wr.atomic.rkey);
+SAME(struct urnic_send_wr, wr.ud.ah, struct ibv_send_wr, wr.ud.ah);
+SAME(struct urnic_send_wr, wr.ud.remote_qpn, struct ibv_send_wr, wr.ud.remote_qpn);
+SAME(struct urnic_send_wr, wr.ud.remote_qkey, struct ibv_send_wr, wr.ud.remote_qkey);
 SAME(struct urnic_send_wr, remote_srqn, struct ibv_send_wr, qp_type.xrc.remote_srqn);
 SAME(struct urnic_send_wr, bind_mw.mw, struct ibv_send_wr, bind_mw.mw);
 SAME(struct urnic_send_wr, bind_mw.rkey, struct ibv_send_wr, bind_mw.rkey);
@@ -72,6 +75,10 @@ _Static_assert(offsetof(struct ibv_mr, handle) == 32 && sizeof(((struct ibv_mr *
 	       "the engine does not find the handle of an MR");
 _Static_assert(offsetof(struct ibv_mw, handle) == 20 && sizeof(((struct ibv_mw *)0)->handle) == 4,
 	       "the engine does not find the handle of an MW");
+
+/* A Send of a UD queue pair names its address handle. */
+_Static_assert(offsetof(struct ibv_ah, handle) == 16 && sizeof(((struct ibv_ah *)0)->handle) == 4,
+	       "the engine does not find the handle of an AH");
 
 /* What is the same object must begin alike, for programs cast one to the other. */
 SAME(struct ibv_cq_ex, handle, struct ibv_cq, handle);

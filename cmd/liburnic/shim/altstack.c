@@ -47,7 +47,7 @@ static void destroy(void *arg)
 
 void urnic_altstack_init(void)
 {
-	have_key = !pthread_key_create(&key, destroy);
+	have_key = have_key || !pthread_key_create(&key, destroy);
 }
 
 void urnic_altstack(void)

@@ -8,11 +8,11 @@
 #include "shim.h"
 
 /*
- * Says whether a call that a signal has interrupted goes on. rdma-core blocks in read(2) or
+ * Says whether a call that a signal has interrupted continues. rdma-core blocks in read(2) or
  * write(2), which the kernel restarts after a handler that has SA_RESTART; poll(2) always
  * ends. Which signal it was is not known, so all handlers must have SA_RESTART.
  */
-static bool restarts(void)
+bool urnic_restarts(void)
 {
 	for (int sig = 1; sig < NSIG; sig++) {
 		struct sigaction act;
@@ -37,7 +37,7 @@ int urnic_wait(int fd)
 	for (;;) {
 		int n = poll(&p, 1, -1);
 
-		if (n < 0 && errno == EINTR && restarts())
+		if (n < 0 && errno == EINTR && urnic_restarts())
 			continue;
 		if (n < 0)
 			return -1;
@@ -118,7 +118,7 @@ static int take(struct urnic_context *ctx, struct ibv_async_event *event)
 
 	if (!e)
 		return errno;
-	/* Under the lock, so that who destroys the object knows whether one is on its way. */
+	/* Under the lock, so that whoever destroys the object knows whether one is on its way. */
 	pthread_mutex_lock(&ctx->async);
 	err = e->async_next(ctx->handle, &async);
 	if (!err) {
@@ -129,7 +129,7 @@ static int take(struct urnic_context *ctx, struct ibv_async_event *event)
 		if (c.object)
 			++*c.fetched;
 		else
-			event->element.port_num = 1;
+			event->element.port_num = (int)async.cookie;
 	}
 	pthread_mutex_unlock(&ctx->async);
 	return err;

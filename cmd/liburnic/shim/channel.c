@@ -79,7 +79,7 @@ static int take(struct urnic_channel *ch, struct ibv_cq **cq)
 
 	if (!e)
 		return errno;
-	/* Under the lock, so that who destroys the CQ knows whether one is on its way. */
+	/* Under the lock, so that whoever destroys the CQ knows whether one is on its way. */
 	pthread_mutex_lock(&ch->lock);
 	err = e->channel_next(ch->handle, &cookie);
 	if (!err) {

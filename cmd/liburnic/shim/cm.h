@@ -13,6 +13,17 @@
 
 #include "shim.h"
 
+/* A multicast group of an id, from rdma_join_multicast until rdma_leave_multicast. */
+struct cm_group {
+	struct cm_group *next;
+	struct sockaddr_storage addr;
+	void *context;
+	union ibv_gid gid;
+	uint32_t unacked; /* of its event: under cm_lock */
+	bool sends_only;  /* it receives nothing */
+	bool attached;    /* the queue pair does */
+};
+
 struct cm_channel {
 	struct rdma_event_channel channel;
 	uint32_t handle;
@@ -29,6 +40,8 @@ struct cm_id {
 	bool passive;     /* a request has made it */
 	bool established; /* that event has been fetched, and that of its end has not */
 	uint8_t responder_resources, initiator_depth; /* of the request that made the id */
+	uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT, or 0 */
+	struct cm_group *groups; /* under cm_lock */
 	struct ibv_sa_path_rec path; /* what route.path_rec points to, in Ethernet mode */
 
 	/* Of rdma_create_ep for a listener: what rdma_get_request makes queue pairs of. */
@@ -38,7 +51,8 @@ struct cm_id {
 /* An event that has been fetched. Its private data is in it, and goes with the ack. */
 struct cm_event {
 	struct rdma_cm_event event;
-	struct cm_id *owner; /* whose unacked counts it: of a request, the listener */
+	struct cm_id *owner;    /* whose unacked counts it: of a request, the listener */
+	struct cm_group *group; /* whose unacked counts it too, or NULL */
 	uint8_t private_data[UINT8_MAX];
 };
 
@@ -77,12 +91,26 @@ void cm_id_free(struct cm_id *id);
 socklen_t cm_sockaddr_len(const struct sockaddr *addr); /* 0: not of a family that we have */
 int cm_refresh(struct cm_id *id);                       /* asks the engine, and binds to the device; 0 or errno */
 void cm_routed(struct cm_id *id);                       /* the route has been resolved */
+void cm_to_gid(const struct sockaddr *addr, union ibv_gid *gid);
 
-/* cm_device.c: whether the device says to be an RNIC; the PD of who gives none, NULL with errno set. */
+/* cm_device.c: whether devices say to be RNICs; the PD of who gives none, NULL with errno set. */
 bool cm_iwarp(void);
-struct ibv_pd *cm_default_pd(void);
+struct ibv_pd *cm_default_pd(uint32_t device);
 
 /* qpn.c: the handle of the queue pair of a number, which the program has made itself; 0: there is none. */
 uint32_t urnic_qpn_handle(uint32_t qpn);
+
+/* Whether an id is of RDMA_PS_UDP: it has no connections, but finds queue pairs of datagrams. */
+static inline bool cm_is_datagram(const struct cm_id *id)
+{
+	return id->id.qp_type == IBV_QPT_UD;
+}
+
+/* cm_group.c: the event of a group that has been fetched, 0 or an errno; under cm_lock. */
+int cm_joined(struct cm_id *id, struct cm_group *group, struct ibv_ah_attr *ah);
+void cm_forget_groups(struct cm_id *id);
+
+/* datagram.c: how to reach a GID from one of ours. */
+void cm_ah_attr(struct cm_id *id, const union ibv_gid *dgid, struct ibv_ah_attr *attr);
 
 #endif

@@ -20,7 +20,7 @@ socklen_t cm_sockaddr_len(const struct sockaddr *addr)
 }
 
 /* The GID of an address: the address, mapped if it is IPv4. */
-static void to_gid(const struct sockaddr *addr, union ibv_gid *gid)
+void cm_to_gid(const struct sockaddr *addr, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	if (addr->sa_family == AF_INET6) {
@@ -48,6 +48,8 @@ int cm_refresh(struct cm_id *id)
 	const struct urnic_engine *engine = urnic_engine();
 	struct rdma_addr *addr = &id->id.route.addr;
 	struct urnic_addrs addrs;
+	uint32_t device;
+	uint8_t port;
 	int err;
 
 	if (!engine)
@@ -60,17 +62,20 @@ int cm_refresh(struct cm_id *id)
 	memcpy(&addr->dst_storage, addrs.peer, sizeof(addr->dst_storage));
 	if (is_wildcard(&addr->src_addr))
 		return 0; /* bound to a port at most, not to the device */
-	to_gid(&addr->src_addr, &addr->addr.ibaddr.sgid);
-	to_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
+	cm_to_gid(&addr->src_addr, &addr->addr.ibaddr.sgid);
+	cm_to_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
 	addr->addr.ibaddr.pkey = htons(0xffff);
 	if (id->id.verbs)
 		return 0;
-	id->id.verbs = urnic_cm_context();
+	err = urnic_find_gid(&addr->addr.ibaddr.sgid, &device, &port);
+	if (err)
+		return err;
+	id->id.verbs = urnic_cm_context(device);
 	if (!id->id.verbs)
 		return errno;
-	id->id.port_num = 1;
+	id->id.port_num = port;
 	if (!id->id.pd)
-		id->id.pd = cm_default_pd();
+		id->id.pd = cm_default_pd(device);
 	return id->id.pd ? 0 : errno;
 }
 

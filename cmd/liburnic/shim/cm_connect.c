@@ -2,11 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapter.h"
 #include "cm.h"
 
 static uint8_t most_reads(void)
 {
-	const struct urnic_device *device = urnic_device_info();
+	const struct urnic_device *device = urnic_device_info(urnic_ibv_device(0));
 
 	return device && device->max_rd_atomic < UINT8_MAX ? device->max_rd_atomic : UINT8_MAX - 1;
 }
@@ -19,6 +20,16 @@ static int limit(const uint8_t *wanted, uint8_t usual, uint32_t *out)
 	return *out > most_reads() ? EINVAL : 0;
 }
 
+/* Takes the program's private data, if it gives any. Reports whether they are there. */
+static bool private_data(const struct rdma_conn_param *from, const void **data, uint32_t *len)
+{
+	if (!from || !from->private_data_len)
+		return true;
+	*data = from->private_data;
+	*len = from->private_data_len;
+	return from->private_data != NULL;
+}
+
 /* What the engine gets of the program's parameters, which may be NULL: 0 or an errno. */
 static int conn_param(struct cm_id *id, const struct rdma_conn_param *from, uint8_t responder_resources,
 		      uint8_t initiator_depth, struct urnic_conn_param *out)
@@ -27,17 +38,27 @@ static int conn_param(struct cm_id *id, const struct rdma_conn_param *from, uint
 	if (limit(from ? &from->responder_resources : NULL, responder_resources, &out->responder_resources) ||
 	    limit(from ? &from->initiator_depth : NULL, initiator_depth, &out->initiator_depth))
 		return EINVAL;
-	if (from && from->private_data_len) {
-		if (!from->private_data)
-			return EINVAL;
-		out->private_data = from->private_data;
-		out->private_data_len = from->private_data_len;
-	}
+	out->rnr_retry = from ? from->rnr_retry_count : 7;
+	if (!private_data(from, &out->private_data, &out->private_data_len))
+		return EINVAL;
 	if (id->id.qp)
 		out->qp = id->id.qp->handle;
 	else if (from)
 		out->qp = urnic_qpn_handle(from->qp_num);
 	return out->qp ? 0 : EINVAL;
+}
+
+/* The same of an id of RDMA_PS_UDP. */
+static int service_param(struct cm_id *id, const struct rdma_conn_param *from, struct urnic_service_param *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (!private_data(from, &out->private_data, &out->private_data_len))
+		return EINVAL;
+	if (id->id.qp)
+		out->qp_num = id->id.qp->qp_num;
+	else if (from)
+		out->qp_num = from->qp_num;
+	return 0;
 }
 
 URNIC_EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
@@ -57,16 +78,20 @@ URNIC_EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *par
 {
 	const struct urnic_engine *engine = urnic_engine();
 	struct cm_id *i = cm_id(id);
+	struct urnic_service_param service;
 	struct urnic_conn_param p;
 	int err;
 
 	if (!engine)
 		return -1;
-	err = conn_param(i, param, most_reads(), most_reads(), &p);
+	if (cm_is_datagram(i))
+		err = service_param(i, param, &service);
+	else
+		err = conn_param(i, param, most_reads(), most_reads(), &p);
 	if (err)
 		return urnic_minus(err);
 	i->active = true;
-	err = engine->id_connect(i->handle, &p);
+	err = cm_is_datagram(i) ? engine->id_resolve_service(i->handle, &service) : engine->id_connect(i->handle, &p);
 	return err ? urnic_minus(err) : cm_complete(i);
 }
 
@@ -79,11 +104,18 @@ URNIC_EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *para
 {
 	const struct urnic_engine *engine = urnic_engine();
 	struct cm_id *i = cm_id(id);
+	struct urnic_service_param service;
 	struct urnic_conn_param p;
 	int err;
 
 	if (!engine)
 		return -1;
+	if (cm_is_datagram(i)) { /* there is no connection, and no event of one */
+		err = service_param(i, param, &service);
+		if (!err)
+			err = engine->id_serve(i->handle, &service);
+		return err ? urnic_minus(err) : 0;
+	}
 	err = conn_param(i, param, lesser(i->responder_resources, most_reads()),
 			 lesser(i->initiator_depth, most_reads()), &p);
 	if (!err)
@@ -118,6 +150,8 @@ URNIC_EXPORT int rdma_disconnect(struct rdma_cm_id *id)
 
 	if (!engine)
 		return -1;
+	if (cm_is_datagram(i))
+		return urnic_minus(EINVAL); /* there is no connection */
 	if (i->sync && !i->established)
 		return urnic_minus(EINVAL); /* the event that it would wait for has been, or does not come */
 	err = engine->id_disconnect(i->handle);
@@ -178,6 +212,14 @@ URNIC_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp
 {
 	if (!id || !qp_attr || !qp_attr_mask)
 		return urnic_minus(EINVAL);
+	qp_attr->port_num = id->port_num ? id->port_num : 1;
+	if (id->qp_type == IBV_QPT_UD) {
+		qp_attr->pkey_index = 0;
+		qp_attr->qkey = RDMA_UDP_QKEY;
+		qp_attr->sq_psn = 0;
+		*qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+		return 0;
+	}
 	switch (qp_attr->qp_state) {
 	case IBV_QPS_INIT:
 	case IBV_QPS_RTR:
@@ -187,11 +229,14 @@ URNIC_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp
 		break;
 	case IBV_QPS_RTS:
 		*qp_attr_mask = IBV_QP_STATE;
+		if (cm_id(id)->ack_timeout && urnic_is_adapter()) {
+			qp_attr->timeout = cm_id(id)->ack_timeout;
+			*qp_attr_mask |= IBV_QP_TIMEOUT;
+		}
 		break;
 	default:
 		return urnic_minus(EINVAL);
 	}
-	qp_attr->port_num = 1;
 	return 0;
 }
 
@@ -209,23 +254,4 @@ URNIC_EXPORT int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 		return urnic_minus(EINVAL);
 	memset(ece, 0, sizeof(*ece)); /* vendor 0: none */
 	return 0;
-}
-
-/* There are no datagrams, and so no groups. */
-URNIC_EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
-{
-	(void)id, (void)addr, (void)context;
-	return urnic_minus(urnic_unsupported("rdma_join_multicast: iWARP has no datagrams, and so no multicast"));
-}
-
-URNIC_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
-{
-	(void)id, (void)attr, (void)context;
-	return urnic_minus(urnic_unsupported("rdma_join_multicast: iWARP has no datagrams, and so no multicast"));
-}
-
-URNIC_EXPORT int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
-{
-	(void)id, (void)addr;
-	return urnic_minus(EADDRNOTAVAIL); /* it is in no group */
 }

@@ -44,8 +44,8 @@ URNIC_EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *re
 
 	if (!id || !res)
 		return urnic_minus(EINVAL);
-	if (res->ai_qp_type != IBV_QPT_RC && res->ai_qp_type != 0)
-		return urnic_minus(urnic_unsupported("rdma_create_ep: only the type IBV_QPT_RC is there: iWARP has no datagrams"));
+	if (res->ai_qp_type != IBV_QPT_RC && res->ai_qp_type != 0 && (res->ai_qp_type != IBV_QPT_UD || cm_iwarp()))
+		return urnic_minus(urnic_unsupported("rdma_create_ep: the only type is IBV_QPT_RC: iWARP has no datagrams"));
 	if (rdma_create_id(NULL, &made, NULL, (enum rdma_port_space)res->ai_port_space))
 		return -1;
 	if (res->ai_flags & RAI_PASSIVE)

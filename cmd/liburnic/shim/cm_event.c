@@ -105,21 +105,46 @@ static int new_id(const struct urnic_engine *engine, struct cm_id *listener, con
 	return 0;
 }
 
-static void copy_conn(struct cm_event *out, const struct urnic_cm_event *from)
+/* Copies the private data of an event, and returns how many bytes the ABI can say: MPA carries more. */
+static uint8_t copy_private_data(struct cm_event *out, const struct urnic_cm_event *from)
 {
-	struct rdma_conn_param *conn = &out->event.param.conn;
 	uint32_t len = from->private_data_len;
 
-	/* What MPA carries may be longer than what the ABI can say. */
 	if (len > sizeof(out->private_data))
 		len = sizeof(out->private_data);
 	memcpy(out->private_data, from->private_data, len);
+	return (uint8_t)len;
+}
+
+static void copy_conn(struct cm_event *out, const struct urnic_cm_event *from)
+{
+	struct rdma_conn_param *conn = &out->event.param.conn;
+	uint8_t len = copy_private_data(out, from);
+
 	conn->private_data = len ? out->private_data : NULL;
 	conn->private_data_len = len;
 	conn->responder_resources =
 		from->responder_resources > UINT8_MAX ? UINT8_MAX : from->responder_resources;
 	conn->initiator_depth = from->initiator_depth > UINT8_MAX ? UINT8_MAX : from->initiator_depth;
 	conn->qp_num = from->qp_num;
+}
+
+/* How to reach the queue pair that an event names. */
+static int copy_ud(struct cm_event *out, struct cm_id *id, const struct urnic_cm_event *from)
+{
+	struct rdma_ud_param *ud = &out->event.param.ud;
+	uint8_t len = copy_private_data(out, from);
+
+	ud->private_data = len ? out->private_data : NULL;
+	ud->private_data_len = len;
+	ud->qp_num = from->qp_num;
+	ud->qkey = from->qkey;
+	if (from->type == RDMA_CM_EVENT_MULTICAST_JOIN) {
+		ud->private_data = out->group->context;
+		return cm_joined(id, out->group, &ud->ah_attr);
+	}
+	cm_ah_attr(id, &id->id.route.addr.addr.ibaddr.dgid, &ud->ah_attr);
+	return 0;
 }
 
 /*
@@ -153,9 +178,25 @@ static int deliver(const struct urnic_engine *engine, const struct urnic_cm_even
 			return err;
 		out->event.id = &made->id;
 		out->event.listen_id = &id->id;
-		copy_conn(out, from);
+		if (cm_is_datagram(made))
+			copy_ud(out, made, from);
+		else
+			copy_conn(out, from);
+		break;
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+		out->group = (struct cm_group *)(uintptr_t)from->group;
+		err = copy_ud(out, id, from);
+		if (err) {
+			out->event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+			out->event.status = -err;
+		}
+		out->group->unacked++;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
+		if (cm_is_datagram(id)) {
+			copy_ud(out, id, from);
+			break;
+		}
 		id->established = true;
 		cm_refresh(id);
 		/*
@@ -168,6 +209,10 @@ static int deliver(const struct urnic_engine *engine, const struct urnic_cm_even
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		id->established = false;
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		if (cm_is_datagram(id))
+			copy_ud(out, id, from);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
@@ -211,7 +256,7 @@ static bool is_gone(struct cm_channel *channel)
 	return gone;
 }
 
-/* As one who waits for a channel that has been destroyed does in the kernel. It can be cancelled. */
+/* As one that waits for a channel that has been destroyed does in the kernel. It can be cancelled. */
 __attribute__((noreturn)) static void pause_for_ever(void)
 {
 	for (;;)
@@ -256,7 +301,9 @@ URNIC_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 		return urnic_minus(EINVAL);
 	e = cm_event(event);
 	pthread_mutex_lock(&cm_lock);
-	if (--e->owner->unacked == 0)
+	if (e->group)
+		e->group->unacked--;
+	if (--e->owner->unacked == 0 || e->group)
 		pthread_cond_broadcast(&cm_acked);
 	pthread_mutex_unlock(&cm_lock);
 	free(e);

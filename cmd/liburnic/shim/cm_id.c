@@ -27,6 +27,7 @@ void cm_id_free(struct cm_id *id)
 {
 	if (id->sync)
 		rdma_destroy_event_channel(id->id.channel);
+	cm_forget_groups(id);
 	free(id->init_attr);
 	free(id);
 }
@@ -35,6 +36,7 @@ URNIC_EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_
 				enum rdma_port_space ps)
 {
 	const struct urnic_engine *engine = urnic_engine();
+	enum ibv_qp_type type = IBV_QPT_RC;
 	struct cm_id *made;
 	int err;
 
@@ -47,16 +49,22 @@ URNIC_EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_
 	case RDMA_PS_IB:
 		break;
 	case RDMA_PS_UDP:
+		if (cm_iwarp())
+			return urnic_minus(urnic_unsupported("rdma_create_id: RDMA_PS_UDP is for unreliable datagrams, "
+							     "which iWARP does not have: use RDMA_PS_TCP"));
+		type = IBV_QPT_UD;
+		break;
 	case RDMA_PS_IPOIB:
-		return urnic_minus(urnic_unsupported("rdma_create_id: RDMA_PS_UDP and RDMA_PS_IPOIB are for unreliable "
-						     "datagrams, which iWARP does not have: use RDMA_PS_TCP"));
+		return urnic_minus(urnic_unsupported("rdma_create_id: RDMA_PS_IPOIB is for IP over InfiniBand: "
+						     "use RDMA_PS_UDP or RDMA_PS_TCP"));
 	default:
 		return urnic_minus(EINVAL);
 	}
-	err = cm_id_make(channel, context, ps, IBV_QPT_RC, &made);
+	err = cm_id_make(channel, context, ps, type, &made);
 	if (err)
 		return urnic_minus(err);
-	err = engine->id_create(cm_channel(made->id.channel)->handle, (uintptr_t)made, &made->handle);
+	err = (type == IBV_QPT_UD ? engine->id_create_datagram : engine->id_create)(
+		cm_channel(made->id.channel)->handle, (uintptr_t)made, &made->handle);
 	if (err) {
 		cm_id_free(made);
 		return urnic_minus(err);
@@ -143,6 +151,8 @@ URNIC_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname, 
 	if (!optval || optlen > UINT32_MAX)
 		return urnic_minus(EINVAL);
 	err = engine->id_set_option(cm_id(id)->handle, level, optname, optval, optlen);
+	if (!err && level == RDMA_OPTION_ID && optname == RDMA_OPTION_ID_ACK_TIMEOUT)
+		cm_id(id)->ack_timeout = *(const uint8_t *)optval;
 	return err ? urnic_minus(err) : 0;
 }
 

@@ -56,15 +56,24 @@ static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-/* From reset to INIT: it takes receives from now on. */
+/* From reset to INIT: it takes receives from now on. One of datagrams gets to RTS. */
 static int init_qp(struct rdma_cm_id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
-	int mask;
+	int mask, err;
 
 	if (rdma_init_qp_attr(id, &attr, &mask))
 		return errno;
-	return ibv_modify_qp(qp, &attr, mask);
+	err = ibv_modify_qp(qp, &attr, mask);
+	if (err || id->qp_type != IBV_QPT_UD)
+		return err;
+	/* No connection brings it farther. */
+	attr.qp_state = IBV_QPS_RTR;
+	err = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	if (err)
+		return err;
+	attr.qp_state = IBV_QPS_RTS;
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
 static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
@@ -72,7 +81,7 @@ static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	struct ibv_qp *qp;
 	int err;
 
-	if (!id->verbs || id->qp)
+	if (!id->verbs || id->qp || (id->qp_type == IBV_QPT_UD) != (attr->qp_type == IBV_QPT_UD))
 		return EINVAL;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;

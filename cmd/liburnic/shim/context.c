@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shim.h"
+#include "adapter.h"
 
 /* Vectors cost nothing here, and programs spread their CQs over one for each CPU. */
 static int vectors(void)
@@ -14,7 +14,7 @@ static int vectors(void)
 	return n < 1 ? 1 : (int)n;
 }
 
-static void fill(struct urnic_context *ctx, struct ibv_device *device, int async_fd)
+void urnic_context_fill(struct urnic_context *ctx, struct ibv_device *device, int async_fd)
 {
 	struct verbs_context *v = &ctx->verbs;
 
@@ -27,6 +27,10 @@ static void fill(struct urnic_context *ctx, struct ibv_device *device, int async
 	urnic_set_srq_ops(v);
 	urnic_set_qp_ops(v);
 	urnic_set_post_ops(v);
+	urnic_set_clock_ops(v);
+	urnic_set_paging_ops(v);
+	urnic_set_dm_ops(v);
+	urnic_set_null_ops(v);
 	v->sz = sizeof(*v);
 
 	v->context.device = device;
@@ -50,18 +54,23 @@ static struct ibv_context *open_device(struct ibv_device *device)
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return NULL;
-	err = e->context_open((uintptr_t)ctx, &ctx->handle, &fd);
+	err = e->context_open(urnic_device_index(device), (uintptr_t)ctx, &ctx->handle, &fd);
 	if (err) {
 		free(ctx);
 		return urnic_null(err);
 	}
-	fill(ctx, device, fd);
+	urnic_context_fill(ctx, device, fd);
+	err = urnic_found_family(ctx);
+	if (err) {
+		(void)ibv_close_device(&ctx->verbs.context); /* nobody has seen it */
+		return urnic_null(err);
+	}
 	return &ctx->verbs.context;
 }
 
 URNIC_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	if (!device || device != urnic_ibv_device())
+	if (!device || !urnic_device_info(device))
 		return urnic_null(device ? ENODEV : EINVAL);
 	return open_device(device);
 }
@@ -78,74 +87,37 @@ URNIC_EXPORT int ibv_close_device(struct ibv_context *context)
 	if (!e)
 		return -1;
 	ctx = urnic_context(context);
-	err = e->context_close(ctx->handle);
-	if (err)
-		return urnic_minus(err);
+	if (urnic_leave_family(ctx)) {
+		err = e->context_close(ctx->handle);
+		if (err)
+			return urnic_minus(err);
+	}
+	if (ctx->imported)
+		close(context->async_fd);
+	if (context->cmd_fd >= 0)
+		close(context->cmd_fd);
 	pthread_mutex_destroy(&ctx->async);
 	pthread_mutex_destroy(&context->mutex);
 	free(ctx);
 	return 0;
 }
 
-struct ibv_context *urnic_cm_context(void)
+struct ibv_context *urnic_cm_context(uint32_t index)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct ibv_context *shared;
-	struct ibv_device *device = urnic_ibv_device();
-	struct ibv_context *context;
+	static struct ibv_context *all[URNIC_MAX_GENERATION + 1][URNIC_MAX_DEVICES];
+	struct ibv_device *device = urnic_ibv_device(index);
+	struct ibv_context **shared, *context;
 
 	if (!device)
 		return NULL;
 	pthread_mutex_lock(&lock);
-	if (!shared)
-		shared = open_device(device);
-	context = shared;
+	shared = all[urnic_generation()]; /* there is an engine */
+	if (!shared[index])
+		shared[index] = open_device(device);
+	context = shared[index];
 	pthread_mutex_unlock(&lock);
 	return context;
-}
-
-/* Importing is for processes that share a device of the kernel by its descriptor: there is none. */
-
-URNIC_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	(void)cmd_fd;
-	return urnic_null(urnic_unsupported("ibv_import_device: there is no device of the kernel to share"));
-}
-
-URNIC_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	(void)context;
-	(void)pd_handle;
-	return urnic_null(urnic_unsupported("ibv_import_pd: there is no device of the kernel to share"));
-}
-
-URNIC_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
-{
-	(void)pd;
-}
-
-URNIC_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	(void)pd;
-	(void)mr_handle;
-	return urnic_null(urnic_unsupported("ibv_import_mr: there is no device of the kernel to share"));
-}
-
-URNIC_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
-{
-	(void)mr;
-}
-
-URNIC_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-	(void)context;
-	(void)dm_handle;
-	return urnic_null(urnic_unsupported("ibv_import_dm: the device has no memory of its own"));
-}
-
-URNIC_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
-{
-	(void)dm;
 }
 
 /*

@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "shim.h"
+#include "adapter.h"
 
 static struct urnic_cq *of(struct ibv_cq *cq)
 {
@@ -55,6 +55,9 @@ URNIC_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
 	return cq ? &cq->cq : NULL;
 }
 
+#define TIME_FLAGS                                                                                                     \
+	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK))
+
 static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	struct urnic_cq *cq;
@@ -62,7 +65,7 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 
 	if (!attr || (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)))
 		return urnic_null(EINVAL);
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) /* time stamps, and what Ethernet queues have */
+	if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | (urnic_is_adapter() ? TIME_FLAGS : 0)))
 		return urnic_null(urnic_unsupported("ibv_create_cq_ex: the device has no time stamps, and no fields of Ethernet queues"));
 	flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 	if (flags & ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
@@ -70,7 +73,7 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 	cq = create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;
-	urnic_cq_extend(cq, flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	urnic_cq_extend(cq, flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED, attr->wc_flags & TIME_FLAGS);
 	return &cq->ex;
 }
 

@@ -2,7 +2,7 @@
  * Polling by start_poll, next_poll and end_poll: one completion at a time, that the read
  * functions take apart.
  */
-#include "shim.h"
+#include "adapter.h"
 
 static struct urnic_cq *of(struct ibv_cq_ex *cq)
 {
@@ -27,6 +27,10 @@ static int next_poll(struct ibv_cq_ex *cq)
 		return -n;
 	if (!n)
 		return ENOENT;
+	if (c->timed) {
+		c->ticks = urnic_clock_ns();
+		c->wallclock = urnic_clock_wall_ns();
+	}
 	cq->wr_id = c->wc.wr_id;
 	cq->status = c->wc.status;
 	return 0;
@@ -106,13 +110,19 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
 	return wc_of(cq)->dlid_path_bits;
 }
 
-/* What create_cq_ex refuses to offer: a program that reads it all the same gets nothing, not a crash. */
+/* Without a time that the program has asked for, it reads 0. */
 
-static uint64_t read_no_time(struct ibv_cq_ex *cq)
+static uint64_t read_ts(struct ibv_cq_ex *cq)
 {
-	(void)cq;
-	return 0;
+	return of(cq)->ticks;
 }
+
+static uint64_t read_wallclock_ns(struct ibv_cq_ex *cq)
+{
+	return of(cq)->wallclock;
+}
+
+/* What create_cq_ex refuses to offer: a program that reads it all the same gets nothing, not a crash. */
 
 static uint16_t read_no_cvlan(struct ibv_cq_ex *cq)
 {
@@ -132,11 +142,12 @@ static void read_no_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *tm_info
 	*tm_info = (struct ibv_wc_tm_info){0};
 }
 
-void urnic_cq_extend(struct urnic_cq *cq, bool single_threaded)
+void urnic_cq_extend(struct urnic_cq *cq, bool single_threaded, bool timed)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
 
 	cq->single_threaded = single_threaded;
+	cq->timed = timed;
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
 	ex->end_poll = end_poll;
@@ -150,8 +161,8 @@ void urnic_cq_extend(struct urnic_cq *cq, bool single_threaded)
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
-	ex->read_completion_ts = read_no_time;
-	ex->read_completion_wallclock_ns = read_no_time;
+	ex->read_completion_ts = read_ts;
+	ex->read_completion_wallclock_ns = read_wallclock_ns;
 	ex->read_cvlan = read_no_cvlan;
 	ex->read_flow_tag = read_no_flow_tag;
 	ex->read_tm_info = read_no_tm_info;

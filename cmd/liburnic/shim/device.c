@@ -1,83 +1,127 @@
 /*
- * The device: finding it, and its attributes.
+ * The devices: finding them, and their attributes.
  *
- * There is one, always at the same address: programs may keep pointers to it after they
- * have freed the list. Its paths in sysfs do not exist.
+ * They are always at the same addresses: programs may keep pointers to them after they
+ * have freed the list. Their paths in sysfs exist in the program's view only (view.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim.h"
-
-#define IBDEV_PATH "/sys/class/infiniband/" URNIC_DEVICE_NAME
+#include "adapter.h"
 
 /*
  * The provider libraries of rdma-core look for a pointer to their own functions behind
  * ibv_device, to see whether a device is theirs (mlx5dv_is_supported): they must find NULL.
  */
-static struct {
+static struct known_device {
 	struct ibv_device device;
 	char none[512];
-} the;
+} all[URNIC_MAX_DEVICES];
 
-static struct urnic_device info;
-static bool known;
+static struct urnic_device infos[URNIC_MAX_DEVICES];
+static uint32_t count; /* 0: not known yet. Atomic: written once, under lock, after all else */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void fill(void)
+static void fill(uint32_t index)
 {
-	struct ibv_device *d = &the.device;
+	struct urnic_device *info = &infos[index];
+	struct ibv_device *d = &all[index].device;
 
-	info.name[sizeof(info.name) - 1] = 0;
-	d->node_type = info.iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
-	d->transport_type = info.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
-	memcpy(d->name, info.name, sizeof(info.name));
-	/* Not uverbs0: that may be there, and another device's. */
-	strcpy(d->dev_name, "uverbs-" URNIC_DEVICE_NAME);
-	strcpy(d->dev_path, "/sys/class/infiniband_verbs/uverbs-" URNIC_DEVICE_NAME);
-	strcpy(d->ibdev_path, IBDEV_PATH);
+	info->name[sizeof(info->name) - 1] = 0;
+	d->node_type = info->iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
+	d->transport_type = info->iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	memcpy(d->name, info->name, sizeof(info->name));
+	/* Without a view, not uverbs0: that may be there, and another device's. */
+	if (urnic_view())
+		snprintf(d->dev_name, sizeof(d->dev_name), "uverbs%u", index);
+	else
+		snprintf(d->dev_name, sizeof(d->dev_name), "uverbs-%.56s", info->name);
+	snprintf(d->dev_path, sizeof(d->dev_path), "/sys/class/infiniband_verbs/%.63s", d->dev_name);
+	snprintf(d->ibdev_path, sizeof(d->ibdev_path), "/sys/class/infiniband/%.63s", info->name);
 }
 
-const struct urnic_device *urnic_device_info(void)
+/* Asks the engine for all devices: 0 or an errno. Under lock. */
+static int find_all(const struct urnic_engine *e)
 {
-	const struct urnic_engine *e = urnic_engine();
+	uint32_t n = 0;
+	int err = 0;
+
+	while (n < URNIC_MAX_DEVICES && !(err = e->device(n, &infos[n])))
+		fill(n++);
+	if (err && (err != ENODEV || n == 0))
+		return err;
+	__atomic_store_n(&count, n, __ATOMIC_RELEASE);
+	return 0;
+}
+
+uint32_t urnic_devices(void)
+{
+	const struct urnic_engine *e = urnic_engine(); /* each thread's: see urnic_live */
 	int err = 0;
 
 	if (!e)
-		return NULL;
-	pthread_mutex_lock(&lock);
-	if (!known) {
-		err = e->device(&info);
-		if (!err) {
-			fill();
-			known = true;
-		}
+		return 0;
+	if (!__atomic_load_n(&count, __ATOMIC_ACQUIRE)) {
+		pthread_mutex_lock(&lock);
+		if (!count)
+			err = find_all(e);
+		pthread_mutex_unlock(&lock);
 	}
-	pthread_mutex_unlock(&lock);
-	return err ? urnic_null(err) : &info;
+	if (err)
+		errno = err;
+	return err ? 0 : count;
 }
 
-struct ibv_device *urnic_ibv_device(void)
+struct ibv_device *urnic_ibv_device(uint32_t index)
 {
-	return urnic_device_info() ? &the.device : NULL;
+	uint32_t n = urnic_devices();
+
+	if (n && index >= n)
+		errno = ENODEV;
+	return index < n ? &all[index].device : NULL;
+}
+
+uint32_t urnic_device_index(const struct ibv_device *device)
+{
+	for (uint32_t i = 0; i < URNIC_MAX_DEVICES; i++)
+		if (device == &all[i].device)
+			return i;
+	return URNIC_MAX_DEVICES;
+}
+
+const struct urnic_device *urnic_device_info(const struct ibv_device *device)
+{
+	uint32_t n = urnic_devices(), index = urnic_device_index(device);
+
+	if (n && index >= n)
+		errno = ENODEV;
+	return index < n ? &infos[index] : NULL;
+}
+
+bool urnic_has_port(const struct ibv_context *context, uint32_t port_num)
+{
+	const struct urnic_device *d = urnic_device_info(context->device);
+
+	return d && port_num >= 1 && port_num <= d->ports;
 }
 
 URNIC_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device *device = urnic_ibv_device();
+	uint32_t n = urnic_devices();
 	struct ibv_device **list;
 
 	if (num_devices)
 		*num_devices = 0;
-	if (!device)
+	if (!n)
 		return NULL;
-	list = calloc(2, sizeof(struct ibv_device *));
+	list = calloc(n + 1, sizeof(struct ibv_device *));
 	if (!list)
 		return NULL;
-	list[0] = device;
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = &all[i].device;
 	if (num_devices)
-		*num_devices = 1;
+		*num_devices = (int)n;
 	return list;
 }
 
@@ -93,14 +137,16 @@ URNIC_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 
 URNIC_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	const struct urnic_device *d = device ? urnic_device_info() : NULL;
+	const struct urnic_device *d = device ? urnic_device_info(device) : NULL;
 
 	return d ? d->guid : 0;
 }
 
 URNIC_EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
-	return device ? 0 : -1;
+	uint32_t index = urnic_device_index(device);
+
+	return index < URNIC_MAX_DEVICES ? (int)index : -1;
 }
 
 /* What iWARP verbs and the RNIC have of the flags. */
@@ -115,6 +161,9 @@ URNIC_EXPORT int ibv_get_device_index(struct ibv_device *device)
  */
 #define VENDOR_ID 0x726e69
 #define VENDOR_PART_ID 1
+
+/* A handle of the engine has a place of a table. */
+#define MAX_AH (1 << 20)
 
 static void attributes(const struct urnic_device *d, struct ibv_device_attr *a)
 {
@@ -145,8 +194,14 @@ static void attributes(const struct urnic_device *d, struct ibv_device_attr *a)
 	a->max_srq = (int)d->max_srq;
 	a->max_srq_wr = (int)d->max_srq_wr;
 	a->max_srq_sge = (int)d->max_srq_sge;
+	if (urnic_is_adapter()) {
+		a->max_ah = MAX_AH;
+		a->max_mcast_grp = (int)d->max_qp;
+		a->max_mcast_qp_attach = (int)d->max_qp;
+		a->max_total_mcast_qp_attach = (int)d->max_qp;
+	}
 	a->max_pkeys = 1;
-	a->phys_port_cnt = 1;
+	a->phys_port_cnt = (uint8_t)d->ports;
 }
 
 URNIC_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -155,7 +210,7 @@ URNIC_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device
 
 	if (!context || !attr)
 		return urnic_fail(EINVAL);
-	d = urnic_device_info();
+	d = urnic_device_info(context->device);
 	if (!d)
 		return errno;
 	attributes(d, attr);
@@ -170,13 +225,19 @@ int urnic_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 
 	if (!context || !attr || (input && input->comp_mask) || len < sizeof(attr->orig_attr))
 		return urnic_fail(EINVAL);
-	d = urnic_device_info();
+	d = urnic_device_info(context->device);
 	if (!d)
 		return errno;
 	memset(&a, 0, sizeof(a));
 	attributes(d, &a.orig_attr);
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
-	a.phys_port_cnt_ex = 1;
+	a.phys_port_cnt_ex = d->ports;
+	if (urnic_is_adapter()) {
+		urnic_paging_caps(&a.odp_caps);
+		a.completion_timestamp_mask = UINT64_MAX;
+		a.hca_core_clock = URNIC_CLOCK_KHZ;
+		a.max_dm_size = URNIC_MAX_DM;
+	}
 	/* A newer program knows of more than this library. */
 	if (len > sizeof(a)) {
 		memset((char *)attr + sizeof(a), 0, len - sizeof(a));

@@ -23,7 +23,7 @@ __attribute__((noinline)) static const char *which(const char *file)
 }
 
 /*
- * The C library looks at the RUNPATH of who calls it, by the return address: so it must
+ * The C library looks at the RUNPATH of whoever calls it, by the return address: so it must
  * not be called from here, but jumped to, as the compiler does with -O2.
  */
 URNIC_EXPORT void *dlopen(const char *file, int mode)

@@ -2,8 +2,8 @@
  * Closes, in a child that was forked after the engine was loaded, the sockets that the
  * engine has open, so that connections end with the parent.
  *
- * All of them are in the epoll instance of the Go runtime, and Linux lists what an
- * instance holds in /proc/self/fdinfo. The runtime's is the one that has an entry whose
+ * All of them are in the epoll instance of the Go runtime, or in one that is in it, as UDP sockets are,
+ * and Linux lists what an instance holds in /proc/self/fdinfo. The runtime's is the one that has an entry whose
  * data is the address of one of its variables. Only what is safe in a child of a process
  * with threads is called here.
  */
@@ -104,19 +104,40 @@ static bool is_netpoll(int dir, const char *name, uintptr_t low, uintptr_t high)
 	return found;
 }
 
-/* Closes what an epoll instance holds, and itself. */
-static void close_all(int dir, const char *name, int epoll)
+/* The name of a descriptor's file in fdinfo, in a buffer. */
+static const char *name_of(int fd, char buf[16])
+{
+	char *at = buf + 15;
+
+	*at = 0;
+	do
+		*--at = (char)('0' + fd % 10);
+	while (fd /= 10);
+	return at;
+}
+
+/* Closes what an epoll instance holds, and what is held by those that it holds, but for itself. */
+static void close_held(int dir, const char *name, int depth)
 {
 	unsigned long long fd;
 	struct lines l;
-	char *line;
+	char *line, buf[16];
 
 	if (!open_lines(&l, dir, name))
 		return;
 	while ((line = next_line(&l)))
-		if (field(line, "tfd:", 10, &fd))
+		if (field(line, "tfd:", 10, &fd)) {
+			if (depth)
+				close_held(dir, name_of((int)fd, buf), depth - 1);
 			close((int)fd);
+		}
 	close(l.fd);
+}
+
+/* Closes what an epoll instance holds, and itself. */
+static void close_all(int dir, const char *name, int epoll)
+{
+	close_held(dir, name, 1);
 	close(epoll);
 }
 

@@ -2,10 +2,12 @@
  * Loads the engine when a program first needs it, and keeps it out of forked children.
  *
  * The engine is a Go runtime with threads of its own, which a fork does not copy: in a
- * child that was forked after loading, nothing here calls it any more. A child that was
- * forked before loads an engine of its own.
+ * child that was forked after loading, nothing here calls it any more. Such a child loads
+ * an engine of its own when it needs one: a copy of the file, for the dynamic linker would
+ * give it the one that is there.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <signal.h>
@@ -14,6 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim.h"
@@ -29,7 +34,7 @@ static const struct urnic_engine *live; /* the table, when the engine is open; a
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
 static struct urnic_engine table;
 static int failed;            /* why it can't be loaded: an errno, which does not change */
-static pid_t forked;          /* the process is a child that was forked after loading: its pid */
+static uint32_t generation;   /* how many engines lie behind this process's, in those that it was forked from */
 static const char *loading;   /* the file that is being loaded; its ranges are not known yet */
 static uintptr_t text[2];     /* where the engine's code begins and ends */
 static uintptr_t data[2];     /* and its variables */
@@ -165,23 +170,65 @@ static int open_engine(void)
 		if (strncmp(*v, "URNIC_", 6) == 0)
 			settings[n++] = *v;
 
-	const struct urnic_setup setup = { .version = URNIC_ENGINE_VERSION, .settings = settings };
+	const struct urnic_setup setup = { .version = URNIC_ENGINE_VERSION, .generation = generation, .settings = settings };
 	err = table.open(&setup);
 	free(settings);
 	return err;
+}
+
+/* Copies a file into memory, and returns the copy's descriptor, or -1 with errno. */
+static int copy(const char *path)
+{
+	int from = open(path, O_RDONLY | O_CLOEXEC), to = memfd_create(ENGINE_FILE, MFD_CLOEXEC), err;
+	struct stat file;
+	ssize_t n = -1;
+
+	if (from >= 0 && to >= 0 && !fstat(from, &file))
+		for (off_t at = 0; at < file.st_size && (n = sendfile(to, from, &at, (size_t)(file.st_size - at))) > 0;)
+			;
+	err = errno;
+	if (from >= 0)
+		close(from);
+	if (to >= 0 && n <= 0) {
+		close(to);
+		to = -1;
+	}
+	errno = err;
+	return to;
+}
+
+/* Makes path that of a copy of the file, under a name that no library has had. Returns a descriptor or -1. */
+static int another(char path[PATH_MAX])
+{
+	int fd = copy(path), at;
+
+	if (fd < 0)
+		return -1;
+	at = snprintf(path, PATH_MAX, "/proc/self/fd/");
+	for (uint32_t i = 1; i < generation; i++)
+		at += snprintf(path + at, PATH_MAX - (size_t)at, "./");
+	snprintf(path + at, PATH_MAX - (size_t)at, "%d", fd);
+	return fd;
 }
 
 /* Loads the engine, and returns 0 or why it can't, as an errno. */
 static int load(void)
 {
 	char path[PATH_MAX];
+	int err, fd = -1;
 	void *so;
-	int err;
 
 	if (!find(path))
 		return ENOENT;
+	if (generation > URNIC_MAX_GENERATION || (generation && (fd = another(path)) < 0)) {
+		complain("process %d was forked after its parent had used verbs, and can't have an engine of its own: %s",
+			 (int)getpid(), generation > URNIC_MAX_GENERATION ? "there are too many above it" : strerror(errno));
+		return ENODEV;
+	}
 	__atomic_store_n(&loading, path, __ATOMIC_RELEASE);
 	so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (fd >= 0)
+		close(fd);
 	if (!so) {
 		complain("%s", dlerror());
 		return ELIBACC;
@@ -245,24 +292,18 @@ static void enter(const struct urnic_engine *e)
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* The engine for who has none: loads it if nobody has. */
+/* The engine for whoever has none: loads it if nobody has. */
 static const struct urnic_engine *first_call(void)
 {
-	static bool told;
 	const struct urnic_engine *e;
 
 	pthread_mutex_lock(&lock);
-	if (!forked && !failed && !live)
+	if (!failed && !live)
 		load_quietly();
 	e = live;
-	if (forked && !told) {
-		told = true;
-		complain("process %d was forked after its parent had used verbs, so it can't use them: "
-			 "fork before the first verb, or exec", (int)forked);
-	}
 	pthread_mutex_unlock(&lock);
 	if (!e)
-		errno = forked ? ENODEV : failed;
+		errno = failed;
 	return e;
 }
 
@@ -280,6 +321,16 @@ const struct urnic_engine *urnic_engine(void)
 	return e;
 }
 
+const struct urnic_engine *urnic_loaded(void)
+{
+	return __atomic_load_n(&live, __ATOMIC_ACQUIRE);
+}
+
+uint32_t urnic_generation(void)
+{
+	return generation;
+}
+
 /* A fork waits until nobody loads. */
 static void before_fork(void)
 {
@@ -293,7 +344,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The child has no engine, if the parent had one. */
+/* The child does not have the engine of its parent. */
 static void in_child(void)
 {
 	bool had = live;
@@ -302,8 +353,9 @@ static void in_child(void)
 	urnic_signals_in_child();
 	pthread_mutex_unlock(&lock);
 	if (had) {
-		forked = getpid();
+		generation++;
 		urnic_close_inherited(data[0], data[1]);
+		text[0] = text[1] = data[0] = data[1] = 0;
 	}
 }
 

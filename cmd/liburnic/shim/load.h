@@ -5,6 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct urnic_engine;
+
+/* load.c: the engine, or NULL if it is not loaded. */
+const struct urnic_engine *urnic_loaded(void);
+
 /* load.c: whether an address is in the engine's code. Safe in signal handlers, but while it is being loaded. */
 bool urnic_in_engine(uintptr_t address);
 

@@ -1,10 +1,11 @@
 /*
- * Queue pairs: reliable connections, the only kind that iWARP has.
+ * Queue pairs: reliable connections, the only kind that iWARP has; and without --transport iwarp,
+ * datagrams and unreliable connections.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim.h"
+#include "adapter.h"
 
 static struct urnic_qp *of(struct ibv_qp *qp)
 {
@@ -25,7 +26,14 @@ static struct urnic_qp_init wanted(const struct ibv_qp_init_attr *init, struct u
 		.max_recv_sge = init->srq ? 0 : init->cap.max_recv_sge,
 		.max_inline = init->cap.max_inline_data,
 		.sq_sig_all = init->sq_sig_all != 0,
+		.type = init->qp_type,
 	};
+}
+
+/* Whether the device has queue pairs of a type. */
+static bool has_type(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || ((type == IBV_QPT_UD || type == IBV_QPT_UC) && urnic_is_adapter());
 }
 
 static struct urnic_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
@@ -37,8 +45,8 @@ static struct urnic_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 
 	if (!pd || !init)
 		return urnic_null(EINVAL);
-	if (init->qp_type != IBV_QPT_RC)
-		return urnic_null(urnic_unsupported("create QP: only the type IBV_QPT_RC is there: iWARP has no datagrams, no unreliable connections and no XRC"));
+	if (!has_type(init->qp_type))
+		return urnic_null(urnic_unsupported("create QP: the only type is IBV_QPT_RC: iWARP has no datagrams, no unreliable connections and no XRC"));
 	if (!init->send_cq || !init->recv_cq)
 		return urnic_null(EINVAL);
 	e = urnic_engine();
@@ -189,11 +197,12 @@ static struct ibv_qp_attr from_engine(const struct urnic_qp_attr *a)
 	return to;
 }
 
-/* There is one port, with one P_Key. */
-static bool one_port(const struct ibv_qp_attr *attr, int mask)
+/* The device has the ports that are named, each with one P_Key. */
+static bool has_ports(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	return (!(mask & IBV_QP_PORT) || attr->port_num == 1) && (!(mask & IBV_QP_PKEY_INDEX) || !attr->pkey_index) &&
-	       (!(mask & IBV_QP_AV) || attr->ah_attr.port_num == 1);
+	return (!(mask & IBV_QP_PORT) || urnic_has_port(qp->context, attr->port_num)) &&
+	       (!(mask & IBV_QP_PKEY_INDEX) || !attr->pkey_index) &&
+	       (!(mask & IBV_QP_AV) || urnic_has_port(qp->context, attr->ah_attr.port_num));
 }
 
 URNIC_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
@@ -204,7 +213,7 @@ URNIC_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
 
 	if (!qp || !attr)
 		return urnic_fail(EINVAL);
-	if (!one_port(attr, attr_mask))
+	if (!has_ports(qp, attr, attr_mask))
 		return urnic_fail(EINVAL);
 	e = urnic_engine();
 	if (!e)
@@ -274,7 +283,7 @@ URNIC_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	return 0;
 }
 
-/* Never: who peeks before the completion may find anything (RFC 5040 §5.5). */
+/* Never: whoever peeks before the completion may find anything (RFC 5040 §5.5). */
 URNIC_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	(void)qp;

@@ -263,12 +263,21 @@ static void no_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16_t ms
 	fail(of(qp), urnic_unsupported("ibv_wr_send_tso: the device segments nothing"));
 }
 
-static void no_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+static void set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
-	(void)ah;
-	(void)remote_qpn;
-	(void)remote_qkey;
-	fail(of(qp), urnic_unsupported("ibv_wr_set_ud_addr: iWARP has no datagrams"));
+	struct urnic_builder *b = of(qp);
+
+	if (qp->qp_base.qp_type != IBV_QPT_UD) {
+		fail(b, urnic_unsupported("ibv_wr_set_ud_addr: iWARP has no datagrams"));
+		return;
+	}
+	if (!b->n) {
+		fail(b, EINVAL);
+		return;
+	}
+	b->wrs[b->n - 1].wr.ud.ah = ah;
+	b->wrs[b->n - 1].wr.ud.remote_qpn = remote_qpn;
+	b->wrs[b->n - 1].wr.ud.remote_qkey = remote_qkey;
 }
 
 static void no_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
@@ -305,7 +314,7 @@ static void set_functions(struct ibv_qp_ex *ex)
 	ex->wr_set_inline_data = set_inline_data;
 	ex->wr_set_inline_data_list = set_inline_data_list;
 	ex->wr_send_tso = no_tso;
-	ex->wr_set_ud_addr = no_ud_addr;
+	ex->wr_set_ud_addr = set_ud_addr;
 	ex->wr_set_xrc_srqn = no_xrc_srqn;
 	ex->wr_atomic_write = no_atomic_write;
 }
@@ -314,8 +323,10 @@ int urnic_qp_extend(struct urnic_qp *qp, uint64_t send_ops)
 {
 	struct urnic_builder *b;
 
+	if (qp->qp.qp_type != IBV_QPT_RC && (send_ops & ~(uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)))
+		return urnic_unsupported("ibv_create_qp_ex: send_ops_flags has operations that queue pairs of its type do not have");
 	if (send_ops & ~(uint64_t)(RDMA_OPS | SEND_OPS | ATOMIC_OPS | WINDOW_OPS))
-		return urnic_unsupported("ibv_create_qp_ex: send_ops_flags has operations that iWARP has not");
+		return urnic_unsupported("ibv_create_qp_ex: send_ops_flags has operations that iWARP does not have");
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return ENOMEM;

@@ -29,8 +29,6 @@
 
 #define URNIC_EXPORT __attribute__((visibility("default")))
 
-#define URNIC_DEVICE_NAME "urnic0"
-
 /* The object of type whose member ptr points to. */
 #define urnic_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -44,6 +42,10 @@
 const struct urnic_engine *urnic_engine(void);
 extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread const struct urnic_engine *urnic_here;
 #define urnic_live (urnic_here ? urnic_here : urnic_engine())
+
+/* load.c: how many engines lie behind this process's, in those that it was forked from. An engine has at most as many. */
+#define URNIC_MAX_GENERATION 64
+uint32_t urnic_generation(void);
 
 /* spin.c: notes that this thread has polled a CQ and found n completions. It may wait there. */
 void urnic_polled(const struct urnic_engine *e, uint32_t cq, int n);
@@ -85,6 +87,9 @@ int urnic_unsupported(const char *what);
  */
 int urnic_wait(int fd);
 
+/* async.c: whether a call that poll(2) waits for continues after a signal, as read(2) would. */
+bool urnic_restarts(void);
+
 /*
  * async.c: pthread_cond_wait, which is a cancellation point. It unlocks the mutex if the
  * thread is cancelled.
@@ -97,16 +102,30 @@ void urnic_await_cq_acks(struct ibv_cq *cq);
 void urnic_await_qp_acks(struct ibv_qp *qp);
 void urnic_await_srq_acks(struct ibv_srq *srq);
 
-/* device.c: the device, the same for ever; what the engine says of it. NULL with errno set. */
-struct ibv_device *urnic_ibv_device(void);
-const struct urnic_device *urnic_device_info(void);
+/* view.c: whether the program sees the device in sysfs. */
+bool urnic_view(void);
 
-/* context.c: the context that all rdma_cm ids share, never closed. NULL with errno set. */
-struct ibv_context *urnic_cm_context(void);
+/* device.c: the devices, the same for ever: how many there are, 0 with errno set; the one at an index; the index
+ * of one; what the engine says of it. NULL with errno set: it is none. */
+uint32_t urnic_devices(void);
+struct ibv_device *urnic_ibv_device(uint32_t index);
+uint32_t urnic_device_index(const struct ibv_device *device);
+const struct urnic_device *urnic_device_info(const struct ibv_device *device);
+
+/* device.c: whether a device has a port of that number. */
+bool urnic_has_port(const struct ibv_context *context, uint32_t port_num);
+
+/* context.c: the context of a device that all rdma_cm ids share, never closed. NULL with errno set. */
+struct ibv_context *urnic_cm_context(uint32_t device);
+
+/* gid.c: the device and port that have an address. 0, or ENODEV if none has. */
+int urnic_find_gid(const union ibv_gid *gid, uint32_t *device, uint8_t *port);
 
 /* A context. Its verbs_context comes last, for what precedes that grows downwards. */
 struct urnic_context {
 	uint32_t handle;
+	uint64_t family; /* import.c: contexts that were imported from one are of its family; 0: none can be */
+	bool imported;
 	pthread_mutex_t async; /* held while an async event is fetched and counted */
 	struct verbs_context verbs;
 };
@@ -115,6 +134,9 @@ static inline struct urnic_context *urnic_context(struct ibv_context *context)
 {
 	return urnic_container(context, struct urnic_context, verbs.context);
 }
+
+/* context.c: fills in what programs see of a context. */
+void urnic_context_fill(struct urnic_context *ctx, struct ibv_device *device, int async_fd);
 
 /* A PD, or a parent domain: a PD that has the handle of another. */
 struct urnic_pd {
@@ -148,6 +170,8 @@ struct urnic_cq {
 	bool single_threaded;
 	pthread_mutex_t poll; /* from start_poll to end_poll */
 	struct ibv_wc wc;     /* what the read functions read */
+	bool timed;
+	uint64_t ticks, wallclock; /* when wc was taken, if timed */
 };
 
 struct urnic_srq {
@@ -177,7 +201,7 @@ void urnic_set_srq_ops(struct verbs_context *v);
 void urnic_set_qp_ops(struct verbs_context *v);
 void urnic_set_post_ops(struct verbs_context *v);
 
-/* port.c: ibv_query_port for a program that knows len octets of the attributes. */
+/* port.c: ibv_query_port for a program that knows len bytes of the attributes. */
 int urnic_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len);
 
 /* device.c: ibv_query_device_ex. */
@@ -199,8 +223,8 @@ void urnic_release_parent(struct urnic_pd *pd);
 void urnic_channel_use(struct ibv_comp_channel *channel, int change);
 void urnic_await_comp_acks(struct ibv_cq *cq);
 
-/* cq_ex.c: makes cq one that start_poll and its like poll. */
-void urnic_cq_extend(struct urnic_cq *cq, bool single_threaded);
+/* cq_ex.c: makes cq one that start_poll and its like poll; timed: completions have a time. */
+void urnic_cq_extend(struct urnic_cq *cq, bool single_threaded, bool timed);
 
 /* qp_ex.c: gives qp the functions of ibv_wr_*: 0 or an errno. And takes them. */
 int urnic_qp_extend(struct urnic_qp *qp, uint64_t send_ops);

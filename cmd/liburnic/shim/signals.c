@@ -3,7 +3,7 @@
  *
  * A thread of the program that calls the engine runs Go code on small stacks, so once
  * the engine is loaded, handlers run on the thread's alternate stack, as if they had been
- * installed with SA_ONSTACK. What a program is told of its handlers does not change.
+ * installed with SA_ONSTACK. What a program learns of its handlers does not change.
  *
  * The runtime takes some signals for itself. SIGURG is given back: the engine is built
  * not to need it (cmd/liburnic/build). The others come to dispatch, which hands them to

@@ -49,9 +49,9 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
 	if (!context || !attr || (attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_RESERVED - 1)))
 		return urnic_null(EINVAL);
 	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)
-		return urnic_null(urnic_unsupported("ibv_create_srq_ex: only basic shared receive queues are there, no XRC and no tag matching"));
+		return urnic_null(urnic_unsupported("ibv_create_srq_ex: the only shared receive queues are basic ones, without XRC and tag matching"));
 	if (attr->comp_mask & (IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM))
-		return urnic_null(urnic_unsupported("ibv_create_srq_ex: only basic shared receive queues are there, no XRC and no tag matching"));
+		return urnic_null(urnic_unsupported("ibv_create_srq_ex: the only shared receive queues are basic ones, without XRC and tag matching"));
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
 		return urnic_null(EINVAL);
 	return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);

@@ -1,5 +1,5 @@
 /*
- * Names of values, for people.
+ * Names of values, human-readable.
  */
 #include "shim.h"
 

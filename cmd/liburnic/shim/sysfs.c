@@ -1,5 +1,6 @@
 /*
- * What programs read of the device in sysfs. It has no files there: these come from memory.
+ * What programs read of the device in sysfs. What libibverbs itself reads there comes
+ * from memory, as there may be no view (view.c).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ URNIC_EXPORT const char *ibv_get_sysfs_path(void)
 	return "/sys";
 }
 
-/* Prints eight octets as sysfs does. */
+/* Prints eight bytes as sysfs does. */
 static int print_guid(char *out, size_t size, uint64_t guid)
 {
 	const uint8_t *b = (const uint8_t *)&guid;
@@ -26,9 +27,9 @@ static int print_guid(char *out, size_t size, uint64_t guid)
 }
 
 /* The text of a file of the device: its length, or -1 with errno. */
-static int read_ours(const char *file, char *out, size_t size)
+static int read_ours(const struct ibv_device *device, const char *file, char *out, size_t size)
 {
-	const struct urnic_device *d = urnic_device_info();
+	const struct urnic_device *d = urnic_device_info(device);
 
 	if (!d)
 		return -1;
@@ -72,6 +73,19 @@ static int read_file(const char *dir, const char *file, char *out, size_t size)
 	return (int)n;
 }
 
+/* The device that has a directory, or NULL. */
+static struct ibv_device *device_of(const char *dir)
+{
+	struct ibv_device *d;
+
+	for (uint32_t i = 0; i < urnic_devices(); i++) {
+		d = urnic_ibv_device(i);
+		if (d && (!strcmp(dir, d->ibdev_path) || !strcmp(dir, d->dev_path)))
+			return d;
+	}
+	return NULL;
+}
+
 /* Reads a file of sysfs: its length, or -1 with errno. */
 URNIC_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
@@ -80,9 +94,11 @@ URNIC_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *bu
 
 	if (!dir || !file || !buf || !size)
 		return urnic_minus(EINVAL);
-	d = urnic_ibv_device();
-	if (!d || (strcmp(dir, d->ibdev_path) && strcmp(dir, d->dev_path)))
+	d = device_of(dir);
+	if (!d)
 		return read_file(dir, file, buf, size);
-	n = read_ours(file, buf, size);
+	n = read_ours(d, file, buf, size);
+	if (n < 0 && errno == ENOENT)
+		return read_file(dir, file, buf, size);
 	return n >= 0 && (size_t)n >= size ? urnic_minus(EOVERFLOW) : n;
 }

@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "../tests/test.h"
+#include "../tests/rsocket_pair.h"
 
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *id;
@@ -144,9 +144,51 @@ static void queues(void)
 	ibv_ack_cq_events(cq, 1);
 }
 
+static void *receive(void *arg)
+{
+	char c;
+
+	rrecv(*(int *)arg, &c, 1, 0);
+	return arg;
+}
+
+static void *accept_one(void *arg)
+{
+	raccept(*(int *)arg, NULL, NULL);
+	return arg;
+}
+
+static void *poll_one(void *arg)
+{
+	struct pollfd fd = {.fd = *(int *)arg, .events = POLLIN};
+
+	rpoll(&fd, 1, -1);
+	return arg;
+}
+
+static void rsockets(void)
+{
+	struct sockaddr_in at;
+	int a, b, listener = rs_listener(&at);
+	char c;
+
+	rs_pair(&a, &b, &(struct rs_plan){0});
+	for (int i = 0; i < 20; i++) {
+		cancelled(receive, &a);
+		cancelled(poll_one, &a);
+		cancelled(accept_one, &listener);
+	}
+	EQ(rsend(a, "x", 1, 0), 1);
+	EQ(rrecv(b, &c, 1, 0), 1);
+	OK(rclose(a));
+	OK(rclose(b));
+	OK(rclose(listener));
+}
+
 int main(void)
 {
 	ids();
 	queues();
+	rsockets();
 	return 0;
 }

@@ -174,7 +174,7 @@ static void disconnect(void)
 		want_wc(p.b.rcq, 2, IBV_WC_WR_FLUSH_ERR, 0);
 		cm_take(p.a.events, RDMA_CM_EVENT_DISCONNECTED);
 		cm_take(p.b.events, RDMA_CM_EVENT_DISCONNECTED);
-		rdma_disconnect(p.a.id); /* as the one who hears of it does; too late is no harm */
+		rdma_disconnect(p.a.id); /* as the one that hears of it does; too late is no harm */
 		rdma_disconnect(p.b.id);
 		pair_close(&p);
 	}

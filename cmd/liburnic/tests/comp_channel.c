@@ -76,7 +76,7 @@ static void each_arming(void)
 
 /*
  * The receives of a queue pair whose peer has gone wait until the program ends it, if it
- * has no rdma_cm that could tell. The channel tells of them then.
+ * has no rdma_cm that could tell. The channel reports them then.
  */
 static void released(void)
 {
@@ -97,7 +97,7 @@ static void released(void)
 	want_wc(p.b.rcq, 7, IBV_WC_WR_FLUSH_ERR, 0);
 	pair_close(&p);
 
-	/* A send that fails has them flushed too; who arms afterwards is told at once. */
+	/* A send that fails has them flushed too; whoever arms afterwards is told at once. */
 	pair_open(&p, &(struct plan){.channels = true, .how = BY_GID});
 	send_one(&p, 0);
 	done(p.b.rcq, 1, IBV_WC_RECV);
@@ -114,7 +114,7 @@ static void released(void)
 	pair_close(&p);
 }
 
-/* Armed for solicited ones, it tells of those, and of failures. */
+/* Armed for solicited ones, it reports those, and failures. */
 static void solicited(void)
 {
 	struct ibv_wc wc;

@@ -153,7 +153,7 @@ static void resize(void)
 	pair_close(&p);
 }
 
-/* A queue that overflows is told of, and its queue pairs end. */
+/* An overflow of a queue is reported, and its queue pairs end. */
 static void overflow(void)
 {
 	struct ibv_async_event event;
@@ -191,7 +191,7 @@ static void overflow(void)
 }
 
 /*
- * A request keeps its place in the send queue until its completion is polled: who posts
+ * A request keeps its place in the send queue until its completion is polled: whoever posts
  * until it is full never overflows a completion queue of that size.
  */
 static void held_until_polled(void)

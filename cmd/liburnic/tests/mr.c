@@ -59,7 +59,7 @@ static void wrong_registrations(struct ibv_context *context)
 	CHECK(mr = ibv_reg_mr(pd, readonly, 4096, IBV_ACCESS_REMOTE_READ));
 	OK(ibv_dereg_mr(mr));
 	OK(munmap(readonly, 4096));
-	/* Rights of the optional range are for who knows them. */
+	/* Rights of the optional range are for whoever knows them. */
 	CHECK(mr = ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING));
 	OK(ibv_dereg_mr(mr));
 	CHECK(mr = ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_HUGETLB));
@@ -118,7 +118,7 @@ static void reregister(struct ibv_context *context)
 	OK(ibv_dealloc_pd(pd));
 }
 
-/* Rights and domain change in place: requests and peers that know the keys go on with them. */
+/* Rights and domain change in place: requests and peers that know the keys continue with them. */
 static void keys_stay(void)
 {
 	struct ibv_pd *other;

@@ -166,7 +166,7 @@ static void local(void)
 	     .rkey = p.b.mr->rkey);
 	done(p.a.scq, 1, IBV_WC_RDMA_READ);
 	EQ(p.a.memory[0], 0x42);
-	/* The last octet of a region can be sent, the one behind it can't. */
+	/* The last byte of a region can be sent, the one behind it can't. */
 	recv_at(&p.b, 2, 0, 64);
 	post(&p.a, .opcode = IBV_WR_SEND, .wr_id = 3, .offset = 63, .length = 1, .lkey = mr->lkey);
 	done(p.a.scq, 3, IBV_WC_SEND);

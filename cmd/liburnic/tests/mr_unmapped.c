@@ -15,7 +15,7 @@ static const enum ibv_wr_opcode SEND = IBV_WR_SEND, WRITE = IBV_WR_RDMA_WRITE, R
 enum loss {
 	INACCESSIBLE,
 	TRUNCATED, /* a file that is mapped: to touch it is SIGBUS */
-	READ_ONLY, /* lost to who writes */
+	READ_ONLY, /* lost to whoever writes */
 };
 
 static uint8_t *pages;

@@ -86,7 +86,7 @@ static void type1(void)
 	EQ(b.p.a.memory[LENGTH - 1], 0x32);
 	post(&b.p.a, .opcode = IBV_WR_RDMA_WRITE, .wr_id = 2, .length = 1, .remote = at + 1, .rkey = b.mw->rkey);
 	done(b.p.a.scq, 2, IBV_WC_RDMA_WRITE);
-	read_ok(&b, at + 1, 1, b.mw->rkey); /* on iWARP, only this tells that it has arrived */
+	read_ok(&b, at + 1, 1, b.mw->rkey); /* on iWARP, only this reports that it has arrived */
 
 	first = b.mw->rkey; /* to another place */
 	bind1(&b, 3, at + LENGTH, 10, IBV_ACCESS_REMOTE_READ);

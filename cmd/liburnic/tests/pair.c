@@ -67,6 +67,8 @@ static void open_end(struct end *e, const struct plan *plan)
 	}
 }
 
+uint8_t rnr_retry = 7, min_rnr_timer = 12;
+
 void qp_to_init(struct ibv_qp *qp, int access)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = (unsigned int)access};
@@ -82,7 +84,7 @@ void qp_to_rtr(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t qpn, int rd
 		.dest_qp_num = qpn,
 		.rq_psn = 0x123456,
 		.max_dest_rd_atomic = (uint8_t)rd_atomic,
-		.min_rnr_timer = 12,
+		.min_rnr_timer = min_rnr_timer,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = *gid, .hop_limit = 64}},
 	};
 
@@ -97,7 +99,7 @@ void qp_to_rts(struct ibv_qp *qp, int rd_atomic)
 		.qp_state = IBV_QPS_RTS,
 		.timeout = 14,
 		.retry_cnt = 7,
-		.rnr_retry = 7,
+		.rnr_retry = rnr_retry,
 		.sq_psn = 0x123456,
 		.max_rd_atomic = (uint8_t)rd_atomic,
 	};
@@ -136,7 +138,8 @@ static void by_cm(struct pair *p, const struct plan *plan)
 	struct sockaddr_in any = loopback(0), to;
 	int rd_atomic = or(plan->rd_atomic, 4);
 	struct rdma_conn_param param = {
-		.responder_resources = (uint8_t)rd_atomic, .initiator_depth = (uint8_t)rd_atomic, .retry_count = 7};
+		.responder_resources = (uint8_t)rd_atomic, .initiator_depth = (uint8_t)rd_atomic, .retry_count = 7,
+		.rnr_retry_count = rnr_retry};
 	struct rdma_cm_event *event;
 
 	memset(p, 0, sizeof(*p));

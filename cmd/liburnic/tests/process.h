@@ -25,4 +25,23 @@ void killed_at(const char *file, int line, pid_t pid, int sig);
 /* in_status returns the value of a line of /proc/self/status, of a task if that is not NULL. */
 void in_status(const char *task, const char *name, char *value, size_t size);
 
+/* The sockets that a process has. */
+static inline int sockets(void)
+{
+	char path[64], target[64];
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, target, sizeof(target) - 1);
+		if (len <= 0)
+			continue;
+		target[len] = 0;
+		n += strncmp(target, "socket:", 7) == 0;
+	}
+	return n;
+}
+
 #endif

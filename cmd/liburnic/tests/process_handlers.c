@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* What no header declares, or only to who wants old functions. */
+/* What no header declares, or only to whoever wants old functions. */
 extern int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 extern __sighandler_t bsd_signal(int sig, __sighandler_t handler);
 extern __sighandler_t __sysv_signal(int sig, __sighandler_t handler);
@@ -38,7 +38,7 @@ static void informed(int sig, siginfo_t *info, void *context)
 	CHECK(context);
 }
 
-/* raise_once raises a signal and tells whether the handler ran; the signal was blocked meanwhile. */
+/* raise_once raises a signal and reports whether the handler ran; the signal was blocked meanwhile. */
 static bool raise_once(int sig, bool masked)
 {
 	got = 0;
@@ -137,7 +137,7 @@ static void repair(int sig, siginfo_t *info, void *context)
 		_exit(9);
 }
 
-/* A program that handles its own faults goes on. */
+/* A program that handles its own faults continues. */
 static int fault_repaired(void)
 {
 	struct sigaction a = {.sa_sigaction = repair, .sa_flags = SA_SIGINFO};
@@ -204,7 +204,7 @@ static pid_t run(int (*function)(void))
 	return child(with_engine);
 }
 
-/* A signal that all threads of the program block waits for who asks for it. */
+/* A signal that all threads of the program block waits for whoever asks for it. */
 static int wait_for_blocked(void)
 {
 	const int waited[] = {SIGUSR1, SIGCHLD, SIGPROF, SIGSTKFLT, SIGURG};

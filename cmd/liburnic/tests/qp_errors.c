@@ -83,7 +83,7 @@ static void first_failure(void)
 	pair_close(&p);
 }
 
-/* A receive of too few octets: LOC_LEN_ERR here, REM_INV_REQ_ERR or the end there. */
+/* A receive of too few bytes: LOC_LEN_ERR here, REM_INV_REQ_ERR or the end there. */
 static void too_short(void)
 {
 	struct pair p;
@@ -182,7 +182,7 @@ static void wrong_atomics(void)
 	pair_close(&p);
 }
 
-/* Reads and atomics where none may be under way. */
+/* Reads and atomics where none may be outstanding. */
 static void no_read_resources(void)
 {
 	struct pair p;
@@ -230,7 +230,7 @@ static void rights_of_the_queue_pair(void)
 	pair_close(&p);
 }
 
-/* To destroy a queue pair with all kinds of requests posted and under way. */
+/* To destroy a queue pair with all kinds of requests posted and outstanding. */
 static void destroy_in_flight(void)
 {
 	for (int i = 0; i < 20; i++) {

@@ -249,7 +249,7 @@ static void all_or_none(struct pair *p)
 	}
 	EQ(ibv_wr_complete(qpx), ENOMEM);
 
-	qpx = begin(&p->a, 101); /* the second is malformed: an atomic operation has 8 octets */
+	qpx = begin(&p->a, 101); /* the second is malformed: an atomic operation has 8 bytes */
 	ibv_wr_send(qpx);
 	ibv_wr_set_sge(qpx, p->a.mr->lkey, to(&p->a, 0), 8);
 	ibv_wr_atomic_fetch_add(qpx, p->b.mr->rkey, to(&p->b, 5000), 1);

@@ -280,7 +280,7 @@ static void fence(struct pair *p)
 	}
 }
 
-/* More Reads than may be under way at once wait for each other. */
+/* More Reads than may be outstanding at once wait for each other. */
 static void many_reads(struct pair *p)
 {
 	fill(&p->b, 77);

@@ -79,7 +79,7 @@ static void rates(void)
 	EQ(ibv_rate_to_mult(IBV_RATE_100_GBPS), -1);
 }
 
-/* Structs of the kernel's, each octet of which has a number of its own. */
+/* Structs of the kernel's, each byte of which has a number of its own. */
 static void marshalling(void)
 {
 	struct ib_uverbs_ah_attr kah;

@@ -21,8 +21,8 @@ const (
 // callers is how many calls of NULL a client makes at a time, if it may.
 const callers = 40
 
-// Lengths of what is read and written, in octets: more than fits into a Send of 1024
-// octets, and no multiple of four.
+// Lengths of what is read and written, in bytes: more than fits into a Send of 1024
+// bytes, and no multiple of four.
 const (
 	readLen  = 3001
 	writeLen = 2001
@@ -77,7 +77,7 @@ func callAll(ctx context.Context, c *rpcrdma.Conn) {
 	wg.Wait()
 }
 
-// resultsMost is how long results are without data, in octets, and RPC's header.
+// resultsMost is how long results are without data, in bytes, and RPC's header.
 const resultsMost = 256
 
 // request returns a call without arguments.

@@ -1,5 +1,4 @@
-// Package rpcpeer has two ends of RPC-over-RDMA for the conformance tester to judge the
-// transport by: a [Service] for servers, and [Call] for clients. They are as small as can
-// be, for mutants of the transport to be built with them, and are nobody's server or client
-// of files.
+// Package rpcpeer has two ends of RPC-over-RDMA with which the conformance tester tests the
+// transport: a [Service] for servers, and [Call] for clients. They are minimal, as mutants
+// of the transport are built with them. They don't serve or use files.
 package rpcpeer

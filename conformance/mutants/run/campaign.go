@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type campaign struct {
 	// By the stack without a fault, and by each build that mutants are based on: cases in
 	// a role.
 	passed map[*mutants.Build]map[string]bool
+	later  map[string]bool // the IDs of the cases that may find a mutant that begins later
 }
 
 // run prints the outcome, and returns an error unless all is as it should be.
@@ -71,6 +73,11 @@ func (c *campaign) run(ctx context.Context, stdout io.Writer) error {
 	}
 	if n := sound.All() - sound.Pass; n > 0 {
 		err = fmt.Errorf("the stack without a fault does not pass %d of its %d results", n, sound.All())
+	}
+	if c.only == "" {
+		if names := idle(c.later, c.passed[nil], outcomes); len(names) > 0 {
+			err = errors.Join(err, fmt.Errorf("no mutant that begins later is caught by %s", strings.Join(names, ", ")))
+		}
 	}
 	if missed > 0 {
 		err = errors.Join(err, fmt.Errorf("%d of %d mutants are not caught", missed, len(outcomes)))
@@ -164,9 +171,10 @@ func firstMSN(base *mutants.Build) uint32 {
 }
 
 // tested returns what selects the cases that a mutant must not pass: the case that is
-// there for it, or the clauses that it breaks and some case tests.
+// there for it, or the clauses that it breaks and some case tests. If it begins later, all cases of
+// the clauses are wanted: those that try nothing later have to pass.
 func (c *campaign) tested(m *mutants.Mutant) []string {
-	if m.Case != "" {
+	if m.Case != "" && !m.Later {
 		return []string{m.Case}
 	}
 	return slices.DeleteFunc(slices.Clone(m.Clauses), func(id string) bool {
@@ -245,7 +253,7 @@ func (c *campaign) one(ctx context.Context, m *mutants.Mutant, binary string, er
 	passed := c.passed[m.Base]
 	if c.whole {
 		work.only = nil
-	} else if m.Loss == "" { // one failure is enough: what the other cases say proves nothing more
+	} else if m.Loss == "" && !m.Later { // one failure is enough: what the other cases say proves nothing more
 		work.enough = func(r conformance.Result) bool { return catches(m, r, passed) }
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
@@ -257,9 +265,31 @@ func (c *campaign) one(ctx context.Context, m *mutants.Mutant, binary string, er
 	if m.Loss != "" {
 		return judgeLoss(m, report, err)
 	}
-	o := judge(m, report.Results, passed)
+	o := judge(m, report.Results, passed, c.later)
+	if err == nil && o.verdict == early {
+		o, err = c.again(ctx, m, binary, o)
+	}
 	o.err = err
 	return o
+}
+
+// again judges a mutant that begins later anew, when cases that try nothing later have failed: they
+// count only if they fail a second time, with as much time as the stack without a fault has.
+func (c *campaign) again(ctx context.Context, m *mutants.Mutant, binary string, o outcome) (outcome, error) {
+	var only []string
+	for _, l := range o.early {
+		name, _, _ := strings.Cut(l, " as ")
+		only = append(only, name)
+	}
+	slices.Sort(only)
+	report, err := c.suite(ctx, binary, assignment{only: slices.Compact(only), timeout: patience, firstMSN: firstMSN(m.Base)})
+	if report == nil {
+		return o, err
+	}
+	second := judge(m, report.Results, c.passed[m.Base], c.later)
+	o.early = slices.DeleteFunc(o.early, func(l string) bool { return !slices.Contains(second.early, l) })
+	o.settle()
+	return o, err
 }
 
 // An assignment is what is to be run against a target.
@@ -276,7 +306,7 @@ type assignment struct {
 func (c *campaign) suite(ctx context.Context, binary string, work assignment) (*conformance.Report, error) {
 	life, kill := context.WithCancel(ctx)
 	defer kill()
-	t, err := startTarget(life, binary)
+	t, err := startTarget(life, binary, "-llp", c.llp)
 	if err != nil {
 		return nil, err
 	}
@@ -319,11 +349,15 @@ func (c *campaign) judged(ctx context.Context, t *target, work assignment) (_ *c
 	all := &conformance.Report{}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	for _, p := range []conformance.Profile{
+	profiles := []conformance.Profile{
 		profile.NewUrnic(t.address, "", work.timeout),
 		profile.NewRPCRDMA(t.rpc, nil, work.timeout, export),
 		profile.NewRPCRDMA("", l.(*net.TCPListener), work.timeout, export),
-	} {
+	}
+	if c.llp == string(conformance.RDP) {
+		profiles = []conformance.Profile{profile.NewUrnic(t.address, "", work.timeout).OverRDP()}
+	}
+	for _, p := range profiles {
 		r := conformance.Runner{
 			Groups: c.groups, Profile: p,
 			Options: conformance.Options{Timeout: work.timeout, Quiet: quiet, Strict: true, Only: work.only, FirstMSN: work.firstMSN},

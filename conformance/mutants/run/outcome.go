@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -17,10 +18,11 @@ import (
 type verdict string
 
 const (
-	caught   verdict = "caught"   // a case of a clause that it breaks has failed
-	missed   verdict = "MISSED"   // none has
-	untested verdict = "NO CASE"  // there is none
-	broken   verdict = "NO START" // it can't be built or started
+	caught   verdict = "caught"    // a case of a clause that it breaks has failed
+	missed   verdict = "MISSED"    // none has
+	untested verdict = "NO CASE"   // there is none
+	broken   verdict = "NO START"  // it can't be built or started
+	early    verdict = "NOT LATER" // its fault begins later, and a case that tries nothing later has failed
 )
 
 // An outcome is what has come of one mutant.
@@ -28,8 +30,10 @@ type outcome struct {
 	mutant  *mutants.Mutant
 	verdict verdict
 	clause  string             // of those that it breaks, the first that it was caught by
+	at      int                // which of its clauses that is
 	by      []string           // the cases that have caught it
 	others  int                // results of other clauses that were not what they should be
+	early   []string           // of a mutant that begins later: the cases that try nothing later, and have failed
 	totals  conformance.Totals // of the results of its clauses
 	err     error
 }
@@ -38,12 +42,16 @@ type outcome struct {
 func label(r conformance.Result) string { return r.Case + " as " + r.Role }
 
 // judge says how a mutant has fared by its results. passed holds those of the stack
-// without a fault: a case that this does not pass proves nothing.
-func judge(m *mutants.Mutant, results []conformance.Result, passed map[string]bool) outcome {
-	o := outcome{mutant: m, verdict: missed}
-	at := len(m.Clauses)
+// without a fault: a case that this does not pass proves nothing. later holds the cases that
+// may find a fault that begins later.
+func judge(m *mutants.Mutant, results []conformance.Result, passed, later map[string]bool) outcome {
+	o := outcome{mutant: m, at: len(m.Clauses)}
 	for _, r := range results {
 		failed := r.Verdict == conformance.Fail && passed[label(r)]
+		if m.Later && failed && !later[r.Case] {
+			o.early = append(o.early, label(r))
+			continue
+		}
 		first := firstClause(m, r)
 		if first < 0 {
 			if failed {
@@ -54,13 +62,43 @@ func judge(m *mutants.Mutant, results []conformance.Result, passed map[string]bo
 		o.totals.Add(r.Verdict)
 		if failed {
 			o.by = append(o.by, label(r))
-			at = min(at, first)
+			o.at = min(o.at, first)
 		}
 	}
-	if len(o.by) > 0 {
-		o.verdict, o.clause = caught, m.Clauses[at]
-	}
+	o.settle()
 	return o
+}
+
+// settle draws the verdict from the cases that have failed.
+func (o *outcome) settle() {
+	switch {
+	case len(o.early) > 0:
+		o.verdict, o.clause = early, ""
+	case len(o.by) > 0:
+		o.verdict, o.clause = caught, o.mutant.Clauses[o.at]
+	default:
+		o.verdict = missed
+	}
+}
+
+// idle returns those of the cases that try rules later, and that the stack without a fault
+// passes, by which no mutant that begins later was caught.
+func idle(later, passed map[string]bool, outcomes []outcome) []string {
+	works, there := map[string]bool{}, map[string]bool{}
+	name := func(label string) string { name, _, _ := strings.Cut(label, " as "); return name }
+	for _, o := range outcomes {
+		if o.mutant.Later {
+			for _, by := range o.by {
+				works[name(by)] = true
+			}
+		}
+	}
+	for l := range passed {
+		if n := name(l); later[n] && !works[n] {
+			there[n] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(there))
 }
 
 // firstClause returns which of the clauses that a mutant breaks is the first that a result
@@ -106,7 +144,9 @@ func printTable(w io.Writer, outcomes []outcome) error {
 	return t.Flush()
 }
 
-func rank(v verdict) int { return slices.Index([]verdict{broken, untested, missed, caught}, v) }
+func rank(v verdict) int {
+	return slices.Index([]verdict{broken, untested, missed, early, caught}, v)
+}
 
 // explain says by what a mutant was caught, or why it was not.
 func (o *outcome) explain() string {
@@ -124,6 +164,8 @@ func (o *outcome) explain() string {
 			o.totals.Pass, o.totals.Fail, o.totals.Inconclusive, o.totals.Skipped), o.mutant.Fault)
 	case untested:
 		s = append(s, "no case tests what it breaks", o.mutant.Fault)
+	case early:
+		s = append(s, "also by "+strings.Join(o.early, ", "))
 	case broken:
 	}
 	if o.others > 0 {

@@ -54,7 +54,7 @@ func TestMutantIsCaughtByAFailureOfAClauseThatItBreaks(t *testing.T) {
 			},
 		},
 	} {
-		o := judge(m, test.results, passed)
+		o := judge(m, test.results, passed, nil)
 		if o.verdict != test.verdict || o.clause != test.clause || !slices.Equal(o.by, test.by) || o.others != test.others {
 			t.Errorf("%s: %s by %q of %q, %d others; want %s by %q of %q, %d others",
 				test.name, o.verdict, o.by, o.clause, o.others, test.verdict, test.by, test.clause, test.others)
@@ -94,13 +94,13 @@ func TestOnlyTheCaseThatIsNamedCatchesAMutant(t *testing.T) {
 	if catches(m, y, passed) {
 		t.Error("another case of the clause catches it")
 	}
-	if o := judge(m, []conformance.Result{y}, passed); o.verdict != missed || o.others != 1 {
+	if o := judge(m, []conformance.Result{y}, passed, nil); o.verdict != missed || o.others != 1 {
 		t.Errorf("by another case of the clause, it is %s, with %d others", o.verdict, o.others)
 	}
 	if !catches(m, x, passed) {
 		t.Error("its case does not catch it")
 	}
-	if o := judge(m, []conformance.Result{y, x}, passed); o.verdict != caught || !slices.Equal(o.by, []string{"c-1-1/x as responder"}) {
+	if o := judge(m, []conformance.Result{y, x}, passed, nil); o.verdict != caught || !slices.Equal(o.by, []string{"c-1-1/x as responder"}) {
 		t.Errorf("by its case, it is %s by %q", o.verdict, o.by)
 	}
 }
@@ -146,5 +146,67 @@ func TestLossIsCaughtByTheVerdictOnTheRun(t *testing.T) {
 		if o := judgeLoss(m, &test.report, test.crash); o.verdict != test.want {
 			t.Errorf("%s: %s, want %s", test.name, o.verdict, test.want)
 		}
+	}
+}
+
+// A mutant whose fault begins later shows that the cases are wanted which try rules later.
+// It does so only if the others pass.
+func TestMutantThatBeginsLaterIsCaughtByLaterCasesAlone(t *testing.T) {
+	m := &mutants.Mutant{Name: "m", Fault: "It is wrong at last.", Clauses: []string{"c-1-1"}, Later: true}
+	passed := map[string]bool{"c-1-1/x as responder": true, "c-1-1/x-later as responder": true, "d-1-1/y as responder": true}
+	later := map[string]bool{"c-1-1/x-later": true}
+	failed := func(name, clause string) conformance.Result {
+		return result(name, "responder", conformance.Fail, clause)
+	}
+	for _, test := range []struct {
+		name    string
+		results []conformance.Result
+		want    verdict
+		early   []string
+	}{
+		{"later only", []conformance.Result{failed("c-1-1/x-later", "c-1-1")}, caught, nil},
+		{"at first only", []conformance.Result{failed("c-1-1/x", "c-1-1")}, early, []string{"c-1-1/x as responder"}},
+		{"both", []conformance.Result{failed("c-1-1/x-later", "c-1-1"), failed("c-1-1/x", "c-1-1")}, early, []string{"c-1-1/x as responder"}},
+		{"at first, of another clause", []conformance.Result{failed("c-1-1/x-later", "c-1-1"), failed("d-1-1/y", "d-1-1")}, early, []string{"d-1-1/y as responder"}},
+		{"one that the stack fails", []conformance.Result{failed("c-1-1/x-later", "c-1-1"), failed("c-1-1/z", "c-1-1")}, caught, nil},
+		{"nothing", nil, missed, nil},
+	} {
+		o := judge(m, test.results, passed, later)
+		if o.verdict != test.want || !slices.Equal(o.early, test.early) || (o.clause != "") != (test.want == caught) {
+			t.Errorf("%s: %s of %q, early %q; want %s, %q", test.name, o.verdict, o.clause, o.early, test.want, test.early)
+		}
+	}
+	if why := (&outcome{mutant: m, verdict: early, early: []string{"c-1-1/x as responder"}}).explain(); why != "also by c-1-1/x as responder" {
+		t.Errorf("it says %q", why)
+	}
+}
+
+// What failed once by chance, with a mutant that begins later, does not count.
+func TestEarlyFailuresAreSettledAnew(t *testing.T) {
+	m := &mutants.Mutant{Name: "m", Clauses: []string{"c-1-1"}, Later: true}
+	for _, test := range []struct {
+		by, early []string
+		want      verdict
+	}{
+		{[]string{"c-1-1/x-later as responder"}, nil, caught},
+		{[]string{"c-1-1/x-later as responder"}, []string{"c-1-1/x as responder"}, early},
+		{nil, nil, missed},
+	} {
+		o := outcome{mutant: m, verdict: early, by: test.by, early: test.early}
+		if o.settle(); o.verdict != test.want {
+			t.Errorf("by %q, early %q: %s, want %s", test.by, test.early, o.verdict, test.want)
+		}
+	}
+}
+
+func TestLaterCaseWithoutAMutantIsTold(t *testing.T) {
+	later := map[string]bool{"c-1-1/a-later": true, "c-1-1/b-later": true, "c-1-1/c-later": true, "c-1-1/skipped-later": true}
+	passed := map[string]bool{"c-1-1/a-later as responder": true, "c-1-1/b-later as responder": true, "c-1-1/b-later as initiator": true, "c-1-1/c-later as initiator": true, "c-1-1/x as responder": true}
+	got := idle(later, passed, []outcome{
+		{mutant: &mutants.Mutant{Name: "m", Later: true}, verdict: caught, by: []string{"c-1-1/a-later as responder"}},
+		{mutant: &mutants.Mutant{Name: "n"}, verdict: caught, by: []string{"c-1-1/b-later as responder"}},
+	})
+	if want := []string{"c-1-1/b-later", "c-1-1/c-later"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"urnic/conformance/mutants"
 	"urnic/conformance/service"
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 // alone gives a test a directory for what the command leaves behind, which must be
@@ -151,10 +151,23 @@ func TestCommandEndsWhenInterrupted(t *testing.T) {
 
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	for _, args := range [][]string{
-		{"--only", "nobody"}, {"--jobs", "0"}, {"--timeout", "0s"}, {"crc-ieee"}, {"--unknown"},
+		{"--only", "nobody"}, {"--llp", "udp"}, {"--jobs", "0"}, {"--timeout", "0s"}, {"crc-ieee"}, {"--unknown"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q is taken", args)
+		}
+	}
+}
+
+// Over RDP, the faults that only MPA shows are left out, and those of DDP and RDMAP are not.
+func TestMutantsThatAreSeenOverRDP(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"--llp", "rdp", "--list"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for name, seen := range map[string]bool{"mo-zero": true, "rv-zero": true, "crc-big-endian": false, "end-of-range-not-checked": true} {
+		if strings.Contains(out.String(), name+"\n") != seen {
+			t.Errorf("%s: %t is wrong", name, !seen)
 		}
 	}
 }

@@ -203,7 +203,7 @@ func exported(archive string) ([]byte, error) {
 	const (
 		magic  = "!<arch>\n"
 		name   = "__.PKGDEF"
-		header = 60 // of a file, at whose octet 48 its size has 10
+		header = 60 // of a file, at whose byte 48 its size has 10
 	)
 	if len(b) >= len(magic)+header && bytes.HasPrefix(b, []byte(magic+name)) {
 		size, err := strconv.Atoi(strings.TrimSpace(string(b[len(magic)+48:][:10])))

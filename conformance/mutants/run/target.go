@@ -25,10 +25,10 @@ type target struct {
 // to.
 const farewell = 3 * time.Second
 
-// startTarget starts a binary and waits until it listens. The context ends it.
-func startTarget(ctx context.Context, binary string) (*target, error) {
+// startTarget starts a binary with arguments and waits until it listens. The context ends it.
+func startTarget(ctx context.Context, binary string, args ...string) (*target, error) {
 	t := &target{ended: make(chan struct{})}
-	cmd := exec.CommandContext(ctx, binary)
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Stderr = &t.stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,6 +1,8 @@
 // Command target is what mutants are built as: the test service over the stack, a server
 // and a client of RPC-over-RDMA, and as little else as can be, so that it is built quickly.
 //
+// With -llp rdp the RNIC of the test service is on RDP; the others are on TCP all the same.
+//
 // It prints the addresses at which service and server listen. The client connects to the
 // address that is the first line of its standard input; it ends when that does.
 package main
@@ -9,6 +11,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -17,19 +20,22 @@ import (
 	"sync"
 
 	"urnic/conformance/mutants/rpcpeer"
-	"urnic/conformance/service"
+	"urnic/conformance/service/server"
 	"urnic/rnic"
+	"urnic/ulp/rdp/rdpllp"
 	"urnic/ulp/rpcrdma"
 )
 
 func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	llp := flag.String("llp", "tcp", "what the test service's RNIC is on: tcp or rdp")
+	flag.Parse()
+	if err := run(*llp, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "target:", err)
 		os.Exit(1)
 	}
 }
 
-func run(stdin io.Reader, stdout io.Writer) error {
+func run(llp string, stdin io.Reader, stdout io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -43,6 +49,10 @@ func run(stdin io.Reader, stdout io.Writer) error {
 	rl, err := dev.Listen(ctx, "127.0.0.1:0")
 	if err != nil {
 		return errors.Join(err, dev.Close())
+	}
+	var options server.Options
+	if llp == "rdp" {
+		options.Device.LowerLayer = rdpllp.New(rdpllp.Config{})
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = rpcrdma.Serve(ctx, rl, rpcpeer.NewService(), rpcrdma.Config{}) }) // the tester sees how it fares
@@ -58,7 +68,7 @@ func run(stdin io.Reader, stdout io.Writer) error {
 	if _, err := fmt.Fprintln(stdout, l.Addr(), rl.Addr()); err != nil {
 		return err
 	}
-	err = service.Serve(ctx, l, service.Options{})
+	err = server.Serve(ctx, l, options)
 	wg.Wait()
 	return errors.Join(err, dev.Close())
 }

@@ -2,9 +2,9 @@
 // and FPDUs (RFC 5044, RFC 6581), DDP segments (RFC 5041) and RDMA messages
 // (RFC 5040, RFC 7306). Importing it registers them:
 //
-//	gopacket.NewPacket(octets, iwarp.LayerTypeMPA, gopacket.Default)
+//	gopacket.NewPacket(bytes, iwarp.LayerTypeMPA, gopacket.Default)
 //
-// decodes octets of a TCP stream where a start-up frame or an FPDU begins, and
+// decodes bytes of a TCP stream where a start-up frame or an FPDU begins, and
 //
 //	iwarp.RegisterPort(20049)
 //
@@ -21,5 +21,5 @@
 // Package ulp/rpcrdma/rpcflow does that for RPC-over-RDMA.
 //
 // All layers also implement gopacket.DecodingLayer; a DecodingLayerParser that
-// uses [RDMAP] must be told its [DDP] segment beforehand.
+// uses [RDMAP] must be given its [DDP] segment beforehand.
 package iwarp

@@ -51,7 +51,7 @@ func (f *Frame) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePa
 type FPDU struct {
 	layers.BaseLayer
 	Raw  []byte // all of the FPDU: length, ULPDU, pad and CRC
-	Rest []byte // what follows the FPDU in the octets decoded
+	Rest []byte // what follows the FPDU in the bytes decoded
 }
 
 // DecodeFromBytes decodes the FPDU at the front of b, which it keeps.
@@ -63,7 +63,7 @@ func (f *FPDU) DecodeFromBytes(b []byte, df gopacket.DecodeFeedback) error {
 	}
 	if n == 0 {
 		df.SetTruncated()
-		return fmt.Errorf("iwarp: an FPDU of %d octets; there are %d", d.FPDULen(b), len(b))
+		return fmt.Errorf("iwarp: an FPDU of %d bytes; there are %d", d.FPDULen(b), len(b))
 	}
 	f.Raw, f.Rest = b[:n], b[n:]
 	f.BaseLayer = layers.BaseLayer{Contents: b[:2], Payload: ulpdu}

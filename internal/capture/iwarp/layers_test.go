@@ -91,7 +91,7 @@ func TestFPDUIsDecodedThroughAllLayers(t *testing.T) {
 				t.Errorf("%v: the ULP's payload is %q", tc.op, got)
 			}
 			if f := p.Layer(LayerTypeFPDU).(*FPDU); !f.CRCValid() || len(f.Rest) != 0 {
-				t.Errorf("%v: CRC valid is %t, %d octets are left", tc.op, f.CRCValid(), len(f.Rest))
+				t.Errorf("%v: CRC valid is %t, %d bytes are left", tc.op, f.CRCValid(), len(f.Rest))
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // The layer types, in gopacket's range for applications.
 var (
-	// LayerTypeMPA is a start-up frame or an FPDU, whichever the octets are.
+	// LayerTypeMPA is a start-up frame or an FPDU, whichever the bytes are.
 	LayerTypeMPA = gopacket.RegisterLayerType(1744, gopacket.LayerTypeMetadata{Name: "MPA", Decoder: gopacket.DecodeFunc(decodeMPA)})
 	// LayerTypeFrame is an MPA Request or Reply Frame.
 	LayerTypeFrame = gopacket.RegisterLayerType(1745, gopacket.LayerTypeMetadata{Name: "MPAFrame", Decoder: gopacket.DecodeFunc(decodeFrame)})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"urnic/internal/door"
 	"urnic/mpa"
 	"urnic/pd"
 	"urnic/rnic"
@@ -16,8 +17,8 @@ import (
 
 var (
 	errCancelled = errors.New("the queue pair was modified or destroyed")
-	errOvertaken = errors.New("a request of the peer has come first")
-	errOverdue   = errors.New("the time that the program gives is over")
+	errOvertaken = errors.New("a request of the peer came first")
+	errOverdue   = errors.New("the time that the program allows is over")
 )
 
 // An attempt is a queue pair on its way to its peer, from RTR to the connection. It
@@ -34,14 +35,15 @@ type attempt struct {
 	late   bool          // the peer may have called in vain, as the port was closed
 
 	// Under the matchmaker's mu.
-	ready   bool
-	psn     uint32
-	budget  time.Duration
-	guesses int  // requests with a wrong PSN
-	told    bool // the log has been told of a stranger
+	ready    bool
+	psn      uint32
+	rnrRetry uint8
+	budget   time.Duration
+	guesses  int  // requests with a wrong PSN
+	told     bool // the log has been notified of a stranger
 
 	// The goroutine's own.
-	call  *call     // that is under way, or nil
+	call  *call     // that is in progress, or nil
 	early bool      // the peer wants the PSN, which comes with RTS, before it is called again
 	asked bool      // somebody has asked without a PSN, so that the peer was called at once
 	since time.Time // when there was first something to send, if there was
@@ -71,9 +73,13 @@ func (a *attempt) run() error {
 	if a.goesFirst() || a.late {
 		a.begin.Reset(grace)
 	}
+	// The answer reports what the program says in RTS, if it does so now.
+	answer := time.NewTimer(grace)
+	defer answer.Stop()
+	mayAnswer := false
 	var clock <-chan time.Time // ticks once the time that the program gives may run
 	for {
-		if r := a.take(); r != nil {
+		if r := a.takeIf(mayAnswer); r != nil {
 			if over, err := a.answer(r); over {
 				return err
 			}
@@ -91,6 +97,8 @@ func (a *attempt) run() error {
 				defer ticker.Stop()
 				clock = ticker.C
 			}
+		case <-answer.C:
+			mayAnswer = true
 		case <-clock:
 			if spent, overdue := a.overdue(); overdue {
 				if over, err := a.hangUp(errOverdue); over {
@@ -130,7 +138,7 @@ func (a *attempt) overdue() (spent time.Duration, overdue bool) {
 	a.e.m.mu.Lock()
 	budget := a.budget
 	a.e.m.mu.Unlock()
-	if budget == 0 || a.e.qp.Outstanding() == 0 {
+	if budget == 0 || door.Outstanding(a.e.qp) == 0 {
 		return 0, false
 	}
 	if a.since.IsZero() {
@@ -167,6 +175,17 @@ func (a *attempt) address() (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(to, port), ok
 }
 
+// takeIf is take, once the program has said RTS or had the time to.
+func (a *attempt) takeIf(late bool) *request {
+	a.e.m.mu.Lock()
+	ready := a.ready
+	a.e.m.mu.Unlock()
+	if !ready && !late {
+		return nil
+	}
+	return a.take()
+}
+
 // take returns a request that is to be answered now, or nil. While a call is on its
 // way, that is one which wins over it; or any, if the peer can't have heard of the
 // call yet, which it then never does. It refuses those that do not show that they are
@@ -185,7 +204,7 @@ func (a *attempt) choose() (found *request, refused []*request) {
 	defer e.m.mu.Unlock()
 	for _, r := range e.m.held.of(e.num) {
 		v := a.judge(r)
-		if v == stranger || !r.Waiting() {
+		if v == stranger || !door.Waiting(r.ConnRequest) {
 			continue
 		}
 		if v == unproven {
@@ -202,19 +221,20 @@ func (a *attempt) choose() (found *request, refused []*request) {
 	}
 	e.m.held.remove(func(r *request) bool { return r == found || slices.Contains(refused, r) })
 	if len(refused) > 0 && a.ready && a.call == nil && !a.asked {
-		a.asked = true // once, so that who is refused can't set the pace
+		a.asked = true // once, so that whoever is refused can't set the pace
 		a.begin.Reset(0)
 	}
 	return found, refused
 }
 
 // answer connects the queue pair with a peer that has asked. It reports false if the
-// attempt goes on.
+// attempt continues.
 func (a *attempt) answer(r *request) (over bool, err error) {
 	if over, err := a.hangUp(errOvertaken); over {
 		_ = r.Close() // there is a connection already, or will be none
 		return true, err
 	}
+	a.hear(&r.Message)
 	param, _, err := a.param(Agree)
 	if err == nil {
 		err = r.Accept(a.ctx, a.e.qp, param)
@@ -226,7 +246,19 @@ func (a *attempt) answer(r *request) (over bool, err error) {
 	return false, nil
 }
 
-// hangUp ends the call that is under way, if there is one. It reports true if that
+// hear tells the owner of the queue pair what the peer's program has said.
+func (a *attempt) hear(m *Message) {
+	if a.peer.Heard == nil {
+		return
+	}
+	if retries := int(m.RNRRetry); m.HasPSN {
+		a.peer.Heard(retries)
+	} else {
+		a.peer.Heard(-1)
+	}
+}
+
+// hangUp ends the call that is in progress, if there is one. It reports true if that
 // has led to an end of the attempt.
 func (a *attempt) hangUp(why error) (over bool, err error) {
 	if a.call == nil {
@@ -244,7 +276,7 @@ func (a *attempt) hangUp(why error) (over bool, err error) {
 	return false, nil
 }
 
-// heard is told how a call has ended. It reports false if the attempt goes on.
+// heard is notified how a call has ended. It reports false if the attempt continues.
 func (a *attempt) heard(err error) (over bool, _ error) {
 	early := a.call.early
 	a.call = nil
@@ -264,7 +296,7 @@ func (a *attempt) heard(err error) (over bool, _ error) {
 
 // retry makes the next call begin after a pause.
 func (a *attempt) retry(err error) {
-	a.e.m.log.Debug("rendezvous: a try has failed", "qp", a.e.num, "peer", a.peer.QPN, "error", err)
+	a.e.m.log.Debug("rendezvous: an attempt failed", "qp", a.e.num, "peer", a.peer.QPN, "error", err)
 	a.last = err
 	a.begin.Reset(a.pause/2 + rand.N(a.pause))
 	a.pause = min(2*a.pause, lastPause)
@@ -275,7 +307,7 @@ func (a *attempt) retry(err error) {
 // the device's most is asked for. It reports whether the program has told the PSN.
 func (a *attempt) param(kind Kind) (_ rnic.ConnParam, ready bool, _ error) {
 	a.e.m.mu.Lock()
-	msg := Message{Kind: kind, From: a.e.num, To: a.peer.QPN, PSN: a.psn, HasPSN: a.ready}
+	msg := Message{Kind: kind, From: a.e.num, To: a.peer.QPN, PSN: a.psn, HasPSN: a.ready, RNRRetry: a.rnrRetry}
 	a.e.m.mu.Unlock()
 	if kind == Ask {
 		msg.Tie = a.tie
@@ -310,7 +342,7 @@ type UnreachableError struct {
 
 // Error says where the peer was looked for.
 func (e *UnreachableError) Error() string {
-	s := fmt.Sprintf("rendezvous: QP 0x%x has had no answer of QP 0x%x at %v for %v: is its program there, and in state RTR?", e.QPN, e.Peer.QPN, e.Peer.Addr, e.Spent.Round(time.Millisecond))
+	s := fmt.Sprintf("rendezvous: QP 0x%x has no answer from QP 0x%x at %v for %v: does its program run, with the queue pair in RTR?", e.QPN, e.Peer.QPN, e.Peer.Addr, e.Spent.Round(time.Millisecond))
 	if e.Err != nil {
 		s += " Last: " + e.Err.Error()
 	}

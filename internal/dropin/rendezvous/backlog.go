@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"urnic/internal/door"
 	"urnic/rnic"
 )
 
@@ -58,7 +59,7 @@ func (b *backlog) remove(f func(*request) bool) (removed []*request) {
 // to go. wanted reports whether a request is one that its queue pair is about to take:
 // it goes before others.
 func (b *backlog) add(r *request, wanted func(*request) bool) (added bool, dropped []*request) {
-	dropped = b.remove(func(old *request) bool { return r.isAgain(old) || old.To == r.To && !old.Waiting() })
+	dropped = b.remove(func(old *request) bool { return r.isAgain(old) || old.To == r.To && !door.Waiting(old.ConnRequest) })
 	if len(b.of(r.To)) >= heldByEach {
 		out := b.leastWanted(wanted, func(old *request) bool { return old.To == r.To })
 		if wanted(out) && !wanted(r) {
@@ -67,7 +68,7 @@ func (b *backlog) add(r *request, wanted func(*request) bool) (added bool, dropp
 		dropped = append(dropped, b.remove(func(old *request) bool { return old == out })...)
 	}
 	if len(b.all) >= heldByAll {
-		dropped = append(dropped, b.remove(func(old *request) bool { return !old.Waiting() })...)
+		dropped = append(dropped, b.remove(func(old *request) bool { return !door.Waiting(old.ConnRequest) })...)
 	}
 	if len(b.all) >= heldByAll {
 		out := b.leastWanted(wanted, func(*request) bool { return true })

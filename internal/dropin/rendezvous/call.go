@@ -81,7 +81,7 @@ func (a *attempt) connect(ctx context.Context, c *call, to netip.AddrPort) error
 	return explain(err)
 }
 
-var errOldPeer = errors.New("the peer speaks an older revision of MPA: it is no rendezvous")
+var errOldPeer = errors.New("the peer uses an older revision of MPA: it is no rendezvous")
 
 // reach dials the peer's listener.
 func (a *attempt) reach(ctx context.Context, to netip.AddrPort) (net.Conn, error) {

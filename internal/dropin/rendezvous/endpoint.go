@@ -18,7 +18,7 @@ type Endpoint struct {
 	qp  *rnic.QP
 
 	// Under the matchmaker's mu.
-	attempt *attempt // that is under way or was last, or nil
+	attempt *attempt // that is in progress or was last, or nil
 	closed  bool
 }
 
@@ -35,6 +35,9 @@ type Peer struct {
 	// IRD is how many Reads and atomics of the peer may be outstanding. What this
 	// side may have is what the peer takes.
 	IRD int
+	// Heard, if not nil, is called before the queue pair is connected, with what the peer's program has
+	// said in RTS of how often to send to a receiver that is not ready (0 to 7), or -1 if it has not said so yet.
+	Heard func(rnrRetry int)
 }
 
 // Connect begins to connect the queue pair, which must be idle, and does not wait.
@@ -55,7 +58,7 @@ func (e *Endpoint) Connect(p Peer, done func(error)) error {
 	}
 	opened, err := e.m.Listen()
 	if err != nil {
-		e.m.log.Warn("rendezvous: peers can't call this process", "error", err)
+		e.m.log.Warn("rendezvous: peers can't connect to this process", "error", err)
 	}
 	local := !p.Addr.IsValid() || e.m.cfg.Local(p.Addr.WithZone(""))
 	e.m.mu.Lock()
@@ -86,14 +89,14 @@ func (e *Endpoint) Connect(p Peer, done func(error)) error {
 	return nil
 }
 
-// Ready tells what the program says when it modifies the queue pair to RTS: the
-// number of the first packet that it will send, and how long to try once there is
-// something to send; zero stands for no bound.
-func (e *Endpoint) Ready(psn uint32, budget time.Duration) {
+// Ready reports what the program says when it modifies the queue pair to RTS: the
+// number of the first packet that it will send, how often to send to a receiver that is not ready (7 stands for no
+// bound), and how long to try to reach the peer once there is something to send; zero stands for no bound.
+func (e *Endpoint) Ready(psn, rnrRetry uint32, budget time.Duration) {
 	e.m.mu.Lock()
 	defer e.m.mu.Unlock()
 	if a := e.attempt; a != nil {
-		a.ready, a.psn, a.budget = true, psn&maxNumber, budget
+		a.ready, a.psn, a.rnrRetry, a.budget = true, psn&maxNumber, uint8(min(rnrRetry, MaxRNRRetry)), budget
 		a.wake()
 	}
 }
@@ -138,7 +141,7 @@ type NumberError struct{ QPN uint32 }
 
 // Error names the number.
 func (e *NumberError) Error() string {
-	return fmt.Sprintf("rendezvous: 0x%x is no number of a queue pair, or of another one already", e.QPN)
+	return fmt.Sprintf("rendezvous: 0x%x is no queue pair number, or is in use", e.QPN)
 }
 
 // An AddrError says that an address can't be that of one peer.

@@ -5,7 +5,7 @@ import (
 	"net"
 	"os"
 
-	"urnic/internal/peeruid"
+	"urnic/internal/host/peeruid"
 )
 
 // A verdict is what a queue pair makes of a request.
@@ -33,7 +33,7 @@ const maxGuesses = 1000
 func (a *attempt) judge(r *request) verdict {
 	p := &a.peer
 	if r.From != p.QPN || r.local != a.local || !r.local && r.from != p.Addr {
-		a.report(r, r.From == p.QPN, "another address than the GID says")
+		a.report(r, r.From == p.QPN, "its address is not that of the GID")
 		return stranger
 	}
 	switch {
@@ -85,12 +85,14 @@ func (a *attempt) verify(c net.Conn, data []byte) error {
 		return &MessageError{fmt.Sprintf("the answer is of kind %d, of queue pair 0x%x to 0x%x", msg.Kind, msg.From, msg.To)}
 	case p.PSN != 0 && msg.HasPSN:
 		if msg.PSN == p.PSN {
+			a.hear(&msg)
 			return nil
 		}
 		return &StrangerError{c.RemoteAddr(), "gives another PSN than the program expects"}
 	case a.e.m.sourceOf(c.LocalAddr(), c.RemoteAddr()).isSomebodyElse():
 		return &StrangerError{c.RemoteAddr(), "is another user's, and gives no PSN that the program expects"}
 	}
+	a.hear(&msg)
 	return nil
 }
 
@@ -105,7 +107,7 @@ type StrangerError struct {
 
 // Error says who has answered.
 func (e *StrangerError) Error() string {
-	return fmt.Sprintf("rendezvous: who answers at %v %s: it is not the peer", e.Addr, e.What)
+	return fmt.Sprintf("rendezvous: the program that answers at %v %s: it is not the peer", e.Addr, e.What)
 }
 
 // sourceOf says where a connection comes from.

@@ -114,7 +114,7 @@ func (m *Matchmaker) Bind(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed || m.slot != 0 {
-		_ = p.Close() // nobody has been told of it
+		_ = p.Close() // nobody has been notified of it
 		return rnic.ErrBusy
 	}
 	m.port, m.slot = p, slot

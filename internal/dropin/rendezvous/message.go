@@ -30,7 +30,7 @@ const (
 var reasons = map[Reason]string{
 	NotUnderstood: "the peer does not understand the request: it is another version of urnic, or none",
 	NoSuchQP:      "the peer has no such queue pair",
-	NoPlace:       "too many requests wait at the peer",
+	NoPlace:       "the peer has too many pending requests",
 	NotShown:      "the peer wants the PSN that its program expects, which comes with RTS, or calls this side itself",
 }
 
@@ -52,7 +52,10 @@ type Message struct {
 	// been told the same.
 	PSN    uint32
 	HasPSN bool
-	Reason Reason // of Refuse
+	// RNRRetry is how often the sender's program wants its Sends sent again to a receiver that is not ready, if HasPSN;
+	// MaxRNRRetry stands for no bound.
+	RNRRetry uint8
+	Reason   Reason // of Refuse
 	// Tie decides which of two requests that cross each other is answered.
 	Tie uint64
 }
@@ -68,9 +71,12 @@ type Message struct {
 //	16 PSN, likewise; 0 if there is none
 //	20 reason; 0 but in Refuse
 //	22 0
+//	23 RNRRetry, 3 bits; 0 if there is no PSN
 //	24 Tie
 const (
 	MessageLen = 32
+	// MaxRNRRetry is an RNRRetry without bound.
+	MaxRNRRetry = 7
 
 	version   = 1
 	flagPSN   = 1
@@ -96,7 +102,7 @@ func (m *Message) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, m.To)
 	b = binary.BigEndian.AppendUint32(b, m.PSN)
 	b = binary.BigEndian.AppendUint16(b, uint16(m.Reason))
-	b = binary.BigEndian.AppendUint16(b, 0)
+	b = append(b, 0, m.RNRRetry)
 	return binary.BigEndian.AppendUint64(b, m.Tie), nil
 }
 
@@ -107,17 +113,17 @@ func Parse(b []byte) (m Message, err error) {
 	case len(b) < len(magic)+1 || !bytes.Equal(b[:len(magic)], magic):
 		return m, &MessageError{"it has no magic: the peer is no rendezvous"}
 	case b[4] != version:
-		return m, &MessageError{fmt.Sprintf("version %d: this side speaks %d", b[4], version)}
+		return m, &MessageError{fmt.Sprintf("version %d: this side has version %d", b[4], version)}
 	case len(b) != MessageLen:
-		return m, &MessageError{fmt.Sprintf("%d octets: it must be %d", len(b), MessageLen)}
+		return m, &MessageError{fmt.Sprintf("%d bytes: it must be %d", len(b), MessageLen)}
 	}
-	flags, zero := binary.BigEndian.Uint16(b[6:]), binary.BigEndian.Uint16(b[22:])
+	flags, zero := binary.BigEndian.Uint16(b[6:]), b[22]
 	if flags&^flagPSN != 0 || zero != 0 {
-		return m, &MessageError{fmt.Sprintf("flags 0x%04x, reserved 0x%04x: version 1 has none of these", flags, zero)}
+		return m, &MessageError{fmt.Sprintf("flags 0x%04x, reserved 0x%02x: version 1 has none of these", flags, zero)}
 	}
 	m = Message{
 		Kind: Kind(b[5]), From: binary.BigEndian.Uint32(b[8:]), To: binary.BigEndian.Uint32(b[12:]),
-		PSN: binary.BigEndian.Uint32(b[16:]), HasPSN: flags&flagPSN != 0,
+		PSN: binary.BigEndian.Uint32(b[16:]), HasPSN: flags&flagPSN != 0, RNRRetry: b[23],
 		Reason: Reason(binary.BigEndian.Uint16(b[20:])), Tie: binary.BigEndian.Uint64(b[24:]),
 	}
 	return m, m.check()
@@ -130,7 +136,9 @@ func (m *Message) check() error {
 	case m.From > maxNumber || m.To > maxNumber || m.PSN > maxNumber:
 		return &MessageError{fmt.Sprintf("queue pairs 0x%x and 0x%x, PSN 0x%x: each has 24 bits", m.From, m.To, m.PSN)}
 	case !m.HasPSN && m.PSN != 0:
-		return &MessageError{"a PSN that the flags do not tell of"}
+		return &MessageError{"a PSN that the flags do not report"}
+	case m.RNRRetry > MaxRNRRetry || !m.HasPSN && m.RNRRetry != 0:
+		return &MessageError{fmt.Sprintf("RNR retry %d: it has 3 bits, and comes with a PSN", m.RNRRetry)}
 	case (m.Kind == Refuse) != (m.Reason != 0):
 		return &MessageError{fmt.Sprintf("kind %d with reason %d", m.Kind, m.Reason)}
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// examples are messages and their octets, those of docs/rendezvous.md among them.
+// examples are messages and their bytes, those of docs/rendezvous.md among them.
 var examples = map[string]Message{
-	"7552445601010001000040010000800100a1b2c300000000" + "0123456789abcdef": {
-		Kind: Ask, From: 0x4001, To: 0x8001, PSN: 0xa1b2c3, HasPSN: true, Tie: 0x0123456789abcdef,
+	"7552445601010001000040010000800100a1b2c300000007" + "0123456789abcdef": {
+		Kind: Ask, From: 0x4001, To: 0x8001, PSN: 0xa1b2c3, HasPSN: true, RNRRetry: 7, Tie: 0x0123456789abcdef,
 	},
 	"755244560102000000008001000040010000000000000000" + "0000000000000000": {Kind: Agree, From: 0x8001, To: 0x4001},
 	"755244560103000000008001000040010000000000020000" + "0000000000000000": {Kind: Refuse, From: 0x8001, To: 0x4001, Reason: NoSuchQP},
@@ -41,7 +41,7 @@ func TestMessagesHaveOneForm(t *testing.T) {
 	}
 }
 
-// The page shows the octets that are compared here.
+// The page shows the bytes that are compared here.
 func TestThePageShowsTheOctets(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/rendezvous.md")
 	if err != nil {
@@ -58,7 +58,7 @@ func TestThePageShowsTheOctets(t *testing.T) {
 	}
 }
 
-// hexLines writes octets as the page does: 16 in a line, indented.
+// hexLines writes bytes as the page does: 16 in a line, indented.
 func hexLines(b []byte) string {
 	var out strings.Builder
 	for i, c := range b {
@@ -95,14 +95,16 @@ func TestOtherFormsAreRefused(t *testing.T) {
 		"PSN of 25 bits":    func(b []byte) []byte { b[16] = 1; return b },
 		"reason of Ask":     func(b []byte) []byte { b[21] = 1; return b },
 		"Refuse, no reason": func(b []byte) []byte { b[5] = byte(Refuse); return b },
-		"reserved":          func(b []byte) []byte { b[23] = 1; return b },
+		"reserved":          func(b []byte) []byte { b[22] = 1; return b },
+		"retries of 4 bits": func(b []byte) []byte { b[23] = 8; return b },
+		"retries, no PSN":   func(b []byte) []byte { clear(b[16:20]); b[7], b[23] = 0, 1; return b },
 	} {
 		var e *MessageError
 		if m, err := Parse(spoil(bytes.Clone(good))); !errors.As(err, &e) {
 			t.Errorf("%s: %+v, %v; want a *MessageError", name, m, err)
 		}
 	}
-	for _, m := range []Message{{}, {Kind: Ask, From: 1 << 24}, {Kind: Ask, To: 1 << 24}, {Kind: Ask, PSN: 1 << 24, HasPSN: true}, {Kind: Ask, PSN: 1}, {Kind: Ask, Reason: NoPlace}, {Kind: Refuse}} {
+	for _, m := range []Message{{}, {Kind: Ask, From: 1 << 24}, {Kind: Ask, To: 1 << 24}, {Kind: Ask, PSN: 1 << 24, HasPSN: true}, {Kind: Ask, PSN: 1}, {Kind: Ask, RNRRetry: 1}, {Kind: Ask, HasPSN: true, RNRRetry: 8}, {Kind: Ask, Reason: NoPlace}, {Kind: Refuse}} {
 		var e *MessageError
 		if b, err := m.AppendBinary(nil); !errors.As(err, &e) || b != nil {
 			t.Errorf("%+v: %x, %v; want a *MessageError", m, b, err)
@@ -118,7 +120,7 @@ func TestReasonsSaySomething(t *testing.T) {
 	}
 }
 
-// What Parse takes has one form, and no other octets have it.
+// What Parse takes has one form, and no other bytes have it.
 func FuzzParse(f *testing.F) {
 	for s := range examples {
 		f.Add(octets(f, s))

@@ -6,7 +6,7 @@ import (
 	"context"
 	"net"
 
-	"urnic/internal/listen"
+	"urnic/internal/host/listen"
 )
 
 // A listeningPort listens from the beginning: the drop-in library, which wants closed

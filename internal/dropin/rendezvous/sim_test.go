@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"urnic/internal/leakcheck"
-	"urnic/internal/simnet"
+	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/simnet"
 	"urnic/pd"
 	"urnic/rnic"
 )
@@ -284,7 +284,7 @@ func (s *side) rtr(to *side, change ...func(*Peer)) {
 }
 
 // rts tells that it is ready to send.
-func (s *side) rts(budget time.Duration) { s.ep.Ready(s.psn, budget) }
+func (s *side) rts(budget time.Duration) { s.ep.Ready(s.psn, MaxRNRRetry, budget) }
 
 // up names the peer, and is ready to send at once.
 func (s *side) up(to *side, change ...func(*Peer)) {

@@ -21,7 +21,7 @@ const (
 )
 
 // ErrNoSlot says that all ports of rendezvous listeners are taken.
-var ErrNoSlot = errors.New("the ports of all rendezvous listeners are taken: so many programs run, or others hold them; set URNIC_RENDEZVOUS_PORT")
+var ErrNoSlot = errors.New("all rendezvous ports are in use, by programs under urnic or by others: set URNIC_RENDEZVOUS_PORT")
 
 // SlotOf returns the slot that a queue pair number names.
 func SlotOf(qpn uint32) uint32 { return qpn >> IndexBits }

@@ -107,7 +107,7 @@ func TestOnlyThePeerIsAnswered(t *testing.T) {
 		for i, c := range strangers {
 			_ = c.SetReadDeadline(time.Now().Add(time.Hour))
 			if n, err := c.Read(make([]byte, 1)); err == nil {
-				s.Errorf("stranger %d has got %d octets", i, n)
+				s.Errorf("stranger %d has got %d bytes", i, n)
 			}
 		}
 	})
@@ -167,7 +167,7 @@ func TestFloodForManyQueuePairs(t *testing.T) {
 		synctest.Wait()
 		_ = kept.SetReadDeadline(time.Now().Add(time.Second))
 		if n, err := kept.Read(make([]byte, 64)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			s.Errorf("a request when there is room again: %d octets, %v; want that it waits", n, err)
+			s.Errorf("a request when there is room again: %d bytes, %v; want that it waits", n, err)
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urnic/internal/selfcopy"
+	"urnic/internal/test/selfcopy"
 	"urnic/mpa"
 	"urnic/rnic"
 )
@@ -89,7 +89,7 @@ func (r *realQP) up(t *testing.T, to *realQP, from, at netip.Addr) {
 	if err := r.ep.Connect(Peer{QPN: to.num, PSN: to.psn, Addr: at, From: from}, func(err error) { r.done <- err }); err != nil {
 		t.Fatal(err)
 	}
-	r.ep.Ready(r.psn, 0)
+	r.ep.Ready(r.psn, 0, 0)
 }
 
 // holds waits until so many requests wait at a matchmaker.

@@ -1,4 +1,4 @@
-// Command benchpeers measures urnic beside other programs that move octets over
+// Command benchpeers measures urnic beside other programs that move bytes over
 // TCP, and writes the page docs/performance.md:
 //
 //	make bench-peers

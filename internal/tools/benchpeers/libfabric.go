@@ -7,7 +7,7 @@ import (
 )
 
 // parsePingPong reads what fi_pingpong prints: a line of names and a line of
-// figures for the one size that was asked for. Its MB are 10^6 octets, and an
+// figures for the one size that was asked for. Its MB are 10^6 bytes, and an
 // xfer is a message in one direction: half a round trip, of which an iteration
 // has two. An "=" before #ack says that all messages were acknowledged.
 //

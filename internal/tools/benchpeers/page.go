@@ -77,9 +77,51 @@ func (t tally) page(dir string) ([]byte, error) {
 		_, err = tmpl.New("prose").Parse(proseText)
 	}
 	if err == nil {
-		err = tmpl.Execute(&out, v)
+		err = tmpl.Execute(&out, &v)
 	}
 	return out.Bytes(), err
+}
+
+// Lead sums up the targets in three sentences.
+func (v *view) Lead() string {
+	goal := func(what string) *verdict {
+		for i := range v.Goals {
+			if v.Goals[i].What == what && v.Goals[i].Median != "–" {
+				return &v.Goals[i]
+			}
+		}
+		return nil
+	}
+	var lead []string
+	if w := goal("RDMA Write 1 MiB, bandwidth, to raw TCP that batches"); w != nil {
+		lead = append(lead, fmt.Sprintf("RDMA Writes of 1 MiB with CRC32c run at %s, %s times raw TCP that batches.", w.Ours, w.Median))
+	}
+	event, busy := goal("Send 64 B ping-pong, event mode, time to that of raw TCP"), goal("Send 64 B ping-pong, busy polling, time to that of raw TCP that spins")
+	if event != nil && busy != nil {
+		lead = append(lead, fmt.Sprintf("A Send of 64 bytes takes %s with completion events and %s with busy polling: %s and %s times raw TCP.",
+			event.Ours, busy.Ours, event.Median, busy.Median))
+	}
+	met := 0
+	for i := range v.Goals {
+		if v.Goals[i].Held == "met" {
+			met++
+		}
+	}
+	last := fmt.Sprintf("urnic meets %d of %d targets", met, len(v.Goals))
+	if met < len(v.Goals) {
+		last += "; [the reasons for the others](#targets-not-met) are below"
+	}
+	return strings.Join(append(lead, last+"."), " ")
+}
+
+// First returns the plot that the page begins with.
+func (v *view) First() []plot {
+	for _, p := range v.Plots {
+		if p.Error == "" {
+			return []plot{p}
+		}
+	}
+	return nil
 }
 
 // cell makes a text fit a cell of a table or a line of a list.

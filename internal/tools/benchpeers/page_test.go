@@ -85,6 +85,8 @@ func TestPageSaysAllThatWasMeasured(t *testing.T) {
 		"| RDMA Write 64 B, depth 256, messages to UCX `tag_bw` 64 B | ≥ 10.00 | 3.00 | 3.00 … 3.00 | 6.00 million/s | 2.00 million/s | **not met** |",
 		"| Send 64 B ping-pong, busy polling, time to that of UCX `tag_lat` | ≤ 1.00 | 0.50 | 0.50 … 0.50 | 4.00 µs | 8.00 µs | met |",
 		"| drop-in: start-up, how much longer `ibv_devices` lasts with it than without | ≤ 30.0 ms | 20.0 ms | 20.0 ms … 20.0 ms | 25.0 ms | 5.0 ms | met |",
+		"RDMA Writes of 1 MiB with CRC32c run at 4.00 GB/s, 2.00 times raw TCP that batches. A Send of 64 bytes takes 4.00 µs with completion events and 4.00 µs with busy polling: "+
+			"2.00 and 2.00 times raw TCP. urnic meets 18 of 22 targets; [the reasons for the others](#targets-not-met) are below.",
 		"| date | 2026-11-20 |", "| processor | Some Processor, 2 cores |", "| UCX | 1.13.1 |", "| rounds | 2, 1s for each run |",
 		"| kernel | 6.1.0, Debian GNU/Linux 12; TCP congestion control cubic |",
 		"| processors' time that others used during a run | median 0 %, at most 25 %; 4 runs were repeated for it |",

@@ -48,7 +48,7 @@ func TestUCXBandwidthIsInUnitsOf1048576Octets(t *testing.T) {
 				size = 64
 			}
 			if !near(got.BytesPerSecond, got.MessagesPerSecond*float64(size)) {
-				t.Errorf("%v octets and %v messages of %d a second", got.BytesPerSecond, got.MessagesPerSecond, size)
+				t.Errorf("%v bytes and %v messages of %d a second", got.BytesPerSecond, got.MessagesPerSecond, size)
 			}
 		})
 	}

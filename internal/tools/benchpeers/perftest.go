@@ -27,7 +27,7 @@ func perftestTest(name, program string, size, first int) *contest {
 }
 
 // parsePerftest reads what perftest's programs print: a line of names and a line of
-// figures for the one size that was asked for. Their MB are 2^20 octets, and the
+// figures for the one size that was asked for. Their MB are 2^20 bytes, and the
 // latency of a ping-pong is half a round trip.
 func parsePerftest(out []byte) (reading, error) {
 	lines := strings.Split(string(out), "\n")

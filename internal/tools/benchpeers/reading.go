@@ -3,7 +3,7 @@ package main
 // A reading is what one run of a program says of itself. What the run does not
 // measure is zero.
 type reading struct {
-	Size                 int     `json:"size,omitempty"` // octets of a message
+	Size                 int     `json:"size,omitempty"` // bytes of a message
 	QPs                  int     `json:"qps,omitempty"`
 	BytesPerSecond       float64 `json:"bytes_per_second,omitempty"`
 	MessagesPerSecond    float64 `json:"messages_per_second,omitempty"`

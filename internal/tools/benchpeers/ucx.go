@@ -8,7 +8,7 @@ import (
 )
 
 // parseUCX reads what ucx_perftest -f -v prints: a line of names and a line of
-// figures, "overall" being those of the whole run. Its MB are 2^20 octets.
+// figures, "overall" being those of the whole run. Its MB are 2^20 bytes.
 //
 // A latency of a ping-pong test is half a round trip, and its message rate
 // counts the messages of both directions, so that an iteration is two.

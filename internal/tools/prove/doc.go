@@ -11,8 +11,8 @@
 // hold, and does not run them.
 //
 // A record is a file in .ci/proved. It names each input of its proof, as a file or a
-// directory, with a hash of the names and contents that it has in HEAD. It holds while
-// each input has that hash and the checkout does not differ from HEAD there, and while
-// the proof has the same command. Records
-// are no inputs, so that they can be committed after the proof.
+// directory, with a hash of the names and contents that it has in HEAD, without the
+// comments of Go files. It holds while each input has that hash and the checkout does
+// not differ from HEAD there, and while the proof has the same command. Records are no
+// inputs, so that they can be committed after the proof.
 package main

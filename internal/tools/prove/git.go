@@ -51,32 +51,44 @@ func pathspec(input string) string {
 const testsOf = "/*_test.go"
 
 // hash returns the hash of one input: of its files in HEAD, by name. Tests in a directory do not
-// count, as no proof runs them but those that it names.
+// count, as no proof runs them but those that it names, and neither do the comments of Go files.
 func (c checkout) hash(input string) (string, error) {
 	if file, dir, is := strings.Cut(input, "#"); is {
 		return c.rows(file, dir)
 	}
 	args := []string{"ls-tree", "--full-tree", "-r", "HEAD", "--", input}
 	dir, tests := strings.CutSuffix(input, testsOf)
-	dir, files := strings.CutSuffix(dir, "/*")
-	if files || tests {
+	dir, inDir := strings.CutSuffix(dir, "/*")
+	if inDir || tests {
 		args = []string{"ls-tree", "--full-tree", "HEAD", "--", dir + "/"}
 	}
 	list, err := c.git(args...)
 	if err != nil {
 		return "", err
 	}
-	var blobs strings.Builder
+	var files, ids []string
 	for line := range strings.Lines(list) {
 		about, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if strings.Contains(about, " blob ") && (name == input || tests == strings.HasSuffix(name, "_test.go")) {
-			fmt.Fprintln(&blobs, about, name)
+		if mode, id, is := strings.Cut(about, " blob "); is && (name == input || tests == strings.HasSuffix(name, "_test.go")) {
+			files, ids = append(files, mode+" "+name), append(ids, id)
 		}
 	}
-	if blobs.Len() == 0 {
+	if len(files) == 0 {
 		return "", fmt.Errorf("HEAD has no %s", input)
 	}
-	return sum(blobs.String()), nil
+	texts, err := c.blobs(ids)
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for i, file := range files {
+		text := texts[i]
+		if strings.HasSuffix(file, ".go") {
+			text = code(text)
+		}
+		fmt.Fprintf(&all, "%x %s\n", sha256.Sum256(text), file)
+	}
+	return sum(all.String()), nil
 }
 
 // rows returns the hash of the rows of a Markdown table in HEAD whose first cell is a file in a

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
@@ -16,9 +16,9 @@ import (
 )
 
 // What Linux's client and server have sent, over RDMA, is decoded, and comes out of its
-// encoding octet by octet; no reply is longer than is said.
+// encoding byte by byte; no reply is longer than is said.
 func TestWhatLinuxSendsIsDecoded(t *testing.T) {
-	file, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "dissect", "testdata", "captures", "nfs3.pcap.gz"))
+	file, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "program", "dissect", "testdata", "captures", "nfs3.pcap.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestWhatLinuxSendsIsDecoded(t *testing.T) {
 			most += (b.Len + 3) &^ 3
 		}
 		if len(body) > most {
-			t.Errorf("%v: %d octets of results; there were to be %d", m, len(body), most)
+			t.Errorf("%v: %d bytes of results; there were to be %d", m, len(body), most)
 		}
 		return nil
 	})

@@ -2,7 +2,7 @@ package nfs3
 
 import "urnic/ulp/oncrpc/xdr"
 
-// FSStatRes are the results of FSSTAT (RFC 1813 §3.3.18): octets, and files.
+// FSStatRes are the results of FSSTAT (RFC 1813 §3.3.18): bytes, and files.
 type FSStatRes struct {
 	Status                            Status
 	Attr                              PostOpAttr
@@ -42,7 +42,7 @@ const (
 	FSFCanSetTime  = 0x10
 )
 
-// FSInfoRes are the results of FSINFO (§3.3.19). Sizes are in octets: the largest, the
+// FSInfoRes are the results of FSINFO (§3.3.19). Sizes are in bytes: the largest, the
 // preferred one, and what they should be a multiple of.
 type FSInfoRes struct {
 	Status                             Status
@@ -87,7 +87,7 @@ type PathConfRes struct {
 	Status          Status
 	Attr            PostOpAttr
 	MaxLinks        uint32 // this and all else with OK
-	MaxName         uint32 // octets
+	MaxName         uint32 // bytes
 	NoTruncate      bool   // longer names are refused
 	ChownRestricted bool   // only the superuser may give a file away
 	CaseInsensitive bool

@@ -13,7 +13,7 @@ const (
 	MountVersion = 3
 )
 
-// Bounds of the MOUNT protocol, in octets (§5.1.4), and of lists that RFC 1813 leaves
+// Bounds of the MOUNT protocol, in bytes (§5.1.4), and of lists that RFC 1813 leaves
 // without one.
 const (
 	MaxMountPath = 1024
@@ -79,7 +79,7 @@ func (p MountProc) Results() Codec {
 	return nil
 }
 
-// MaxReply returns how many octets the results have at most that a client should be
+// MaxReply returns how many bytes the results have at most that a client should be
 // prepared for, without the header of the reply.
 func (p MountProc) MaxReply() int {
 	if p < MountProcs {
@@ -251,7 +251,7 @@ func (r *ExportRes) Decode(d *xdr.Decoder) error {
 	return d.Err()
 }
 
-// another reads whether a list goes on behind n elements.
+// another reads whether a list continues behind n elements.
 func another(d *xdr.Decoder, n int) bool {
 	more := d.Bool()
 	if more && n >= maxListed {

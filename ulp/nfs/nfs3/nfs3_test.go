@@ -94,7 +94,7 @@ func TestRepliesAreAsLongAsIsSaid(t *testing.T) {
 	// longer than can be decoded.
 	failed := len(encode(&nfs3.ReadDirRes{Status: nfs3.ErrTooSmall, Dir: post}))
 	if got := nfs3.ProcReadDir.MaxReply(&nfs3.ReadDirArgs{Count: 1}); got != failed {
-		t.Errorf("READDIR of one octet: %d; want %d", got, failed)
+		t.Errorf("READDIR of one byte: %d; want %d", got, failed)
 	}
 	if got := nfs3.ProcReadDirPlus.MaxReply(&nfs3.ReadDirPlusArgs{MaxCount: 1<<32 - 1}); got != 4+nfs3.MaxData {
 		t.Errorf("READDIRPLUS of 4 GiB: %d", got)
@@ -131,7 +131,7 @@ func TestWhatIsNoValueOrTooLongIsRefused(t *testing.T) {
 		octets string
 		want   error
 	}{
-		"a handle of 65 octets":       {&nfs3.HandleArgs{}, long(65), xdr.ErrLong},
+		"a handle of 65 bytes":        {&nfs3.HandleArgs{}, long(65), xdr.ErrLong},
 		"a name":                      {&nfs3.NameArgs{}, handleX + long(nfs3.MaxName+1), xdr.ErrLong},
 		"a new path":                  {&nfs3.SymlinkArgs{}, handleX + nameX + setNone + long(4*nfs3.MaxPath+1), xdr.ErrLong},
 		"a path":                      {&nfs3.ReadLinkRes{}, "00000000" + "00000000" + long(nfs3.MaxPath+1), xdr.ErrLong},
@@ -228,7 +228,7 @@ func TestHandlesAreCompared(t *testing.T) {
 		t.Errorf("%v, %v, %v, %v", a, b, c, err)
 	}
 	if _, err := nfs3.MakeHandle(make([]byte, 65)); !errors.Is(err, nfs3.ErrHandle) {
-		t.Errorf("65 octets: %v", err)
+		t.Errorf("65 bytes: %v", err)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestProceduresAreThoseOfTheRFC(t *testing.T) {
 	}
 }
 
-// fuzz decodes octets as each message of its direction: what can be decoded comes out of
+// fuzz decodes bytes as each message of its direction: what can be decoded comes out of
 // its encoding again.
 func fuzz(t *testing.T, p each, fresh func() nfs3.Codec, data []byte) {
 	c := fresh()
@@ -268,7 +268,7 @@ func fuzz(t *testing.T, p each, fresh func() nfs3.Codec, data []byte) {
 		return
 	}
 	if d.At() > len(data) {
-		t.Fatalf("%v: %d octets of %d", p, d.At(), len(data))
+		t.Fatalf("%v: %d bytes of %d", p, d.At(), len(data))
 	}
 	once := encode(c)
 	again := fresh()

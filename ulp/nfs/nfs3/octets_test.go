@@ -15,7 +15,7 @@ import (
 
 // The parts of messages, written down by hand from RFC 1813 §2.5 and §2.6.
 const (
-	handleX = "00000005" + "0102030405" + "000000" // nfs_fh3 of five octets
+	handleX = "00000005" + "0102030405" + "000000" // nfs_fh3 of five bytes
 	attrX   = "00000001" + "000001a4" + "00000002" + "000003e8" + "00000064" +
 		"0000000100000002" + "0000000000001000" + "00000008" + "00000009" +
 		"00000000000000aa" + "00000000000000bb" +
@@ -29,7 +29,7 @@ const (
 		"00000001" + "0000000000000003" + "00000001" + "00000002" + "00000004" + "00000005" // the last is a client's time
 )
 
-// octets turns digits and the word hello into octets.
+// bytes turns digits and the word hello into bytes.
 func octets(t testing.TB, s string) []byte {
 	t.Helper()
 	p, err := hex.DecodeString(strings.ReplaceAll(s, "hello", "68656c6c6f"))
@@ -229,7 +229,7 @@ func testOctets(t *testing.T, messages []message, fresh func(each) nfs3.Codec) {
 			for n := range want {
 				d := xdr.NewDecoder(want[:n])
 				if err := fresh(p).Decode(d); !errors.Is(err, xdr.ErrShort) {
-					t.Errorf("%d octets of %d: %v", n, len(want), err)
+					t.Errorf("%d bytes of %d: %v", n, len(want), err)
 				}
 			}
 			// What was there before leaves nothing behind.

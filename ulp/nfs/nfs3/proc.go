@@ -61,13 +61,13 @@ const (
 	Procs = 22 // how many there are
 )
 
-// A procedure is what is known of one, in octets without bulk data.
+// A procedure is what is known of one, in bytes without bulk data.
 type procedure struct {
 	name       string
 	idempotent bool
 	args       func() Codec
 	res        func() Codec
-	most       int // octets of the results, without what the arguments say
+	most       int // bytes of the results, without what the arguments say
 }
 
 func void() Codec { return new(Void) }
@@ -134,7 +134,7 @@ func (p Proc) Results() Codec {
 	return nil
 }
 
-// MaxReply returns how many octets the results of a call with these arguments have at
+// MaxReply returns how many bytes the results of a call with these arguments have at
 // most, without the header of the reply and without the data of READ and of READLINK:
 // who has no other place for these adds them, filled up to a multiple of four (RFC 8267
 // §4.1).

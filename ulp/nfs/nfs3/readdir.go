@@ -2,16 +2,16 @@ package nfs3
 
 import "urnic/ulp/oncrpc/xdr"
 
-// Octets of the results of READDIR and READDIRPLUS besides the entries and the
+// Bytes of the results of READDIR and READDIRPLUS besides the entries and the
 // attributes of the directory: the verifier, the end of the list, and eof.
 const sizeListing = sizeVerifier + 4 + 4
 
 // ReadDirArgs are the arguments of READDIR (RFC 1813 §3.3.16).
 type ReadDirArgs struct {
 	Dir      Handle
-	Cookie   uint64   // 0, or that of the entry to go on behind
+	Cookie   uint64   // 0, or that of the entry to continue behind
 	Verifier Verifier // 0, or that which came with the cookie
-	Count    uint32   // octets of all results but the status
+	Count    uint32   // bytes of all results but the status
 }
 
 // Encode writes the arguments.
@@ -38,7 +38,7 @@ type Entry struct {
 	Cookie uint64
 }
 
-// Size returns how many octets the entry takes in the results.
+// Size returns how many bytes the entry takes in the results.
 func (n *Entry) Size() int { return 4 + 8 + 4 + (len(n.Name)+3)&^3 + 8 }
 
 func (n *Entry) encode(e *xdr.Encoder) {
@@ -61,7 +61,7 @@ type ReadDirRes struct {
 	EOF      bool
 }
 
-// Size returns how many octets the results take that count in ReadDirArgs.Count.
+// Size returns how many bytes the results take that count in ReadDirArgs.Count.
 func (r *ReadDirRes) Size() int {
 	n := r.Dir.size() + sizeListing
 	for i := range r.Entries {
@@ -91,7 +91,7 @@ func (r *ReadDirRes) Decode(d *xdr.Decoder) error {
 		return d.Err()
 	}
 	r.Verifier.decode(d)
-	for d.Bool() { // each takes octets of the stream, so that it ends
+	for d.Bool() { // each takes bytes of the stream, so that it ends
 		var n Entry
 		if n.decode(d); d.Err() != nil {
 			break
@@ -107,8 +107,8 @@ type ReadDirPlusArgs struct {
 	Dir      Handle
 	Cookie   uint64
 	Verifier Verifier
-	DirCount uint32 // octets of names, cookies and numbers of files
-	MaxCount uint32 // octets of all results but the status
+	DirCount uint32 // bytes of names, cookies and numbers of files
+	MaxCount uint32 // bytes of all results but the status
 }
 
 // Encode writes the arguments.
@@ -136,7 +136,7 @@ type EntryPlus struct {
 	Handle PostOpHandle
 }
 
-// Size returns how many octets the entry takes in the results.
+// Size returns how many bytes the entry takes in the results.
 func (n *EntryPlus) Size() int {
 	size := n.Entry.Size() + n.Attr.size() + 4
 	if n.Handle.Present {
@@ -154,7 +154,7 @@ type ReadDirPlusRes struct {
 	EOF      bool
 }
 
-// Size returns how many octets the results take that count in ReadDirPlusArgs.MaxCount.
+// Size returns how many bytes the results take that count in ReadDirPlusArgs.MaxCount.
 func (r *ReadDirPlusRes) Size() int {
 	n := r.Dir.size() + sizeListing
 	for i := range r.Entries {
@@ -187,7 +187,7 @@ func (r *ReadDirPlusRes) Decode(d *xdr.Decoder) error {
 		return d.Err()
 	}
 	r.Verifier.decode(d)
-	for d.Bool() { // each takes octets of the stream, so that it ends
+	for d.Bool() { // each takes bytes of the stream, so that it ends
 		var n EntryPlus
 		n.decode(d)
 		n.Attr.decode(d)

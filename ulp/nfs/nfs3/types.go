@@ -10,7 +10,7 @@ import (
 	"urnic/ulp/oncrpc/xdr"
 )
 
-// Bounds of what is decoded, in octets. RFC 1813 has none but MaxHandle (§2.4).
+// Bounds of what is decoded, in bytes. RFC 1813 has none but MaxHandle (§2.4).
 const (
 	MaxHandle = 64
 
@@ -25,7 +25,7 @@ const (
 	maxNewPath = 4 * MaxPath // decoded of SYMLINK, for ErrNameTooLong
 )
 
-// Octets of what has one size, or of its longest form.
+// Bytes of what has one size, or of its longest form.
 const (
 	sizeHandle       = 4 + MaxHandle
 	sizePostOpHandle = 4 + sizeHandle
@@ -44,10 +44,10 @@ type Handle struct {
 	octets [MaxHandle]byte
 }
 
-// ErrHandle says that a handle would have more than MaxHandle octets.
-var ErrHandle = errors.New("nfs: a file handle has 64 octets at most (RFC 1813 §2.4)")
+// ErrHandle says that a handle would have more than MaxHandle bytes.
+var ErrHandle = errors.New("nfs: a file handle has 64 bytes at most (RFC 1813 §2.4)")
 
-// MakeHandle returns a handle of these octets, or ErrHandle.
+// MakeHandle returns a handle of these bytes, or ErrHandle.
 func MakeHandle[T ~string | ~[]byte](p T) (Handle, error) {
 	if len(p) > MaxHandle {
 		return Handle{}, ErrHandle
@@ -57,10 +57,10 @@ func MakeHandle[T ~string | ~[]byte](p T) (Handle, error) {
 	return h, nil
 }
 
-// Octets returns the handle's octets, in its own memory.
+// Octets returns the handle's bytes, in its own memory.
 func (h *Handle) Octets() []byte { return h.octets[:h.n] }
 
-// String returns the octets as hexadecimal digits.
+// String returns the bytes as hexadecimal digits.
 func (h Handle) String() string { return hex.EncodeToString(h.octets[:h.n]) }
 
 func (h *Handle) encode(e *xdr.Encoder) { e.Opaque(h.octets[:h.n]) }
@@ -147,8 +147,8 @@ type Attr struct {
 	Mode         uint32 // the twelve bits of permissions
 	Links        uint32
 	UID, GID     uint32
-	Size         uint64 // octets
-	Used         uint64 // octets of storage
+	Size         uint64 // bytes
+	Used         uint64 // bytes of storage
 	Major, Minor uint32 // of a device
 	FSID         uint64
 	FileID       uint64 // unique within the filesystem

@@ -33,16 +33,16 @@ var Tests = []Test{Write, Read, Random, Null}
 
 // Options say what is measured.
 type Options struct {
-	// Dial mounts the tree, for clients that move so many octets by one call, with so
-	// many calls of a transfer under way.
+	// Dial mounts the tree, for clients that move so many bytes by one call, with so
+	// many calls of a transfer outstanding.
 	Dial func(ctx context.Context, size, depth int) (*nfs.Client, error)
 
 	Dir      string // where the file is made and removed
 	Tests    []Test
-	Sizes    []int // octets of one READ or WRITE
-	Depths   []int // calls of one transfer under way
+	Sizes    []int // bytes of one READ or WRITE
+	Depths   []int // calls of one transfer outstanding
 	Callers  []int // who read at random, or do nothing, at a time
-	Short    int   // octets of a read at random
+	Short    int   // bytes of a read at random
 	FileSize int64
 	Duration time.Duration // of a round
 	Rounds   int           // of which the median counts
@@ -54,8 +54,8 @@ type Options struct {
 // A Result is what came of one test.
 type Result struct {
 	Test    Test    `json:"test"`
-	Size    int     `json:"size,omitempty"`    // octets of a call's data
-	Depth   int     `json:"depth,omitempty"`   // calls of a transfer under way
+	Size    int     `json:"size,omitempty"`    // bytes of a call's data
+	Depth   int     `json:"depth,omitempty"`   // calls of a transfer outstanding
 	Callers int     `json:"callers,omitempty"` // at a time
 	Calls   float64 `json:"calls_per_second"`  // COMMITs not counted
 	Bytes   float64 `json:"bytes_per_second,omitempty"`
@@ -213,7 +213,7 @@ func (b *bench) long(ctx context.Context, c *nfs.Client, r *Result) (*long, erro
 	return l, nil
 }
 
-// round moves the file again and again. It returns octets a second.
+// round moves the file again and again. It returns bytes a second.
 func (l *long) round(ctx context.Context) (float64, error) {
 	begun := time.Now()
 	for moved := 0; ; {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Table prints results for people, a row as soon as it is there.
+// A Table prints results as human-readable text, a row as soon as it is there.
 type Table struct {
 	W    io.Writer
 	last Test
@@ -19,7 +19,7 @@ func (t *Table) Row(r Result) {
 	type column struct{ title, value string }
 	columns := []column{{"test", string(r.Test)}}
 	if r.Size > 0 {
-		columns = append(columns, column{"octets", fmt.Sprint(r.Size)})
+		columns = append(columns, column{"bytes", fmt.Sprint(r.Size)})
 	}
 	if r.Depth > 0 {
 		columns = append(columns, column{"depth", fmt.Sprint(r.Depth)})

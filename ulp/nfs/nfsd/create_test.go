@@ -162,7 +162,7 @@ func TestCreateOpensWhatExistsIfItMay(t *testing.T) {
 	b.want("over a directory", create(alice, "dir", nfs3.Unchecked, nil), nfs3.ErrExist)
 	b.want("over a symbolic link", create(alice, "link", nfs3.Unchecked, nil), nfs3.ErrExist)
 	if r := ok(b, create(alice, "new", nfs3.Unchecked, new(uint64(10)))); r.Attr.Attr.Size != 10 {
-		t.Errorf("a new one of ten octets: %+v", r)
+		t.Errorf("a new one of ten bytes: %+v", r)
 	}
 	b.want("a new one that is too large", create(alice, "large", nfs3.Unchecked, new(uint64(1<<63))), nfs3.ErrFBig)
 }

@@ -7,7 +7,7 @@ import (
 	"urnic/ulp/nfs/vfs"
 )
 
-// leastLent is from how many octets on it is better to have data lent than to copy it.
+// leastLent is from how many bytes on it is better to have data lent than to copy it.
 const leastLent = 32 << 10
 
 // read is READ (RFC 1813 §3.3.6). The data is sent from where a filesystem lends it, or is

@@ -39,7 +39,7 @@ func TestReadReturnsWhatIsThere(t *testing.T) {
 	} {
 		r := ok(b, do[nfs3.ReadRes](b, alice, nfs3.ProcRead, &nfs3.ReadArgs{File: h, Offset: tc.off, Count: tc.count}))
 		if string(r.Data) != tc.want || r.EOF != tc.eof || !r.Attr.Present || r.Attr.Attr.Size != 1600 {
-			t.Errorf("%s: %d octets, %t, %+v", tc.name, len(r.Data), r.EOF, r.Attr)
+			t.Errorf("%s: %d bytes, %t, %+v", tc.name, len(r.Data), r.EOF, r.Attr)
 		}
 	}
 	if r := ok(b, b.read(alice, b.create(alice, b.root, "empty", 0o644), 0, 10)); !r.EOF || len(r.Data) != 0 {
@@ -114,7 +114,7 @@ func TestWritesAreAsStableAsIsAsked(t *testing.T) {
 		fs.calls = nil
 		r := ok(b, do[nfs3.WriteRes](b, alice, nfs3.ProcWrite, &nfs3.WriteArgs{File: h, Stable: stable, Data: []byte("data")}))
 		if strings.Join(fs.calls, "; ") != want || r.Committed < stable || r.Count != 4 {
-			t.Errorf("stable_how %d: %q, committed %d, %d octets", stable, fs.calls, r.Committed, r.Count)
+			t.Errorf("stable_how %d: %q, committed %d, %d bytes", stable, fs.calls, r.Committed, r.Count)
 		}
 		if stable == nfs3.Unstable && r.Committed != nfs3.Unstable {
 			t.Errorf("nobody has committed it: %d", r.Committed)

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urnic/internal/selfcopy"
+	"urnic/internal/test/selfcopy"
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/vfs"

@@ -20,9 +20,9 @@
 //
 // File handles name the export and the file. Nothing that a client sends reaches a file
 // outside of an export; no symbolic link is ever followed. Handles are signed, so that
-// nobody can make up that of a file in a directory that they can't search. They outlive the
-// server only if the next one has the same Config.Key.
+// clients can't forge that of a file in a directory that they can't search. They outlive
+// the server only if the next one has the same Config.Key.
 //
-// The server keeps nothing of its clients but the list of mounts, which is for people. It
-// has nothing to stop: the transports do that.
+// The only state that the server keeps of its clients is the list of mounts, which is
+// informational. The server has no Stop: stop its transports.
 package nfsd

@@ -69,7 +69,7 @@ func (s *Server) AddExport(e Export) error {
 	case e.FS == nil:
 		return fmt.Errorf("%w: %q has no filesystem", ErrExport, e.Path)
 	case !path.IsAbs(e.Path) || path.Clean(e.Path) != e.Path || len(e.Path) > nfs3.MaxMountPath || strings.ContainsRune(e.Path, 0):
-		return fmt.Errorf("%w: %q is no absolute path, such as /srv/data, of at most %d octets", ErrExport, e.Path, nfs3.MaxMountPath)
+		return fmt.Errorf("%w: %q is no absolute path, such as /srv/data, of at most %d bytes", ErrExport, e.Path, nfs3.MaxMountPath)
 	}
 	if e.AnonUID == 0 {
 		e.AnonUID = Nobody
@@ -87,7 +87,7 @@ func (s *Server) AddExport(e Export) error {
 	defer s.mu.Unlock()
 	old := s.exports.Load()
 	if other := old.numbers[x.number]; other != nil {
-		return fmt.Errorf("%w: %q can't be told from %q: choose another path", ErrExport, e.Path, other.Path)
+		return fmt.Errorf("%w: %q can't be distinguished from %q: choose another path", ErrExport, e.Path, other.Path)
 	}
 	next := &exports{paths: maps.Clone(old.paths), numbers: maps.Clone(old.numbers)}
 	next.paths[e.Path], next.numbers[x.number] = x, x

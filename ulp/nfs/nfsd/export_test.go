@@ -107,11 +107,11 @@ func TestHandlesThatAreMadeUpAreRefused(t *testing.T) {
 			b := on(t, nfsd.Config{Key: key}, nfsd.Export{Squash: nfsd.SquashNone})
 			file := b.create(alice, b.root, "file", 0o644)
 			good := file.Octets()
-			bad := map[string][]byte{"nothing": {}, "one octet": {1}, "no handle in it": good[:13], "all octets": []byte(strings.Repeat("\xff", 64)), "more octets": append(slices.Clone(good), 0), "fewer octets": good[:len(good)-1]}
+			bad := map[string][]byte{"nothing": {}, "one byte": {1}, "no handle in it": good[:13], "all bytes": []byte(strings.Repeat("\xff", 64)), "more bytes": append(slices.Clone(good), 0), "fewer bytes": good[:len(good)-1]}
 			for i := range good {
 				changed := slices.Clone(good)
 				changed[i] ^= 0x10
-				bad["octet changed: "+string(rune('a'+i))] = changed
+				bad["byte changed: "+string(rune('a'+i))] = changed
 			}
 			for name, p := range bad {
 				h, err := nfs3.MakeHandle(p)

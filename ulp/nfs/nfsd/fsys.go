@@ -7,7 +7,7 @@ import (
 	"urnic/ulp/nfs/nfs3"
 )
 
-// What clients should ask for at once, in octets, and in multiples of what.
+// What clients should ask for at once, in bytes, and in multiples of what.
 const (
 	preferredListing = 64 << 10
 	preferredBlock   = 4096

@@ -11,11 +11,11 @@ import (
 	"urnic/ulp/nfs/vfs"
 )
 
-// A file handle is, in octets:
+// A file handle is, in bytes:
 //
 //	0      handleVersion
 //	1..4   the export's number
-//	5..12  check octets: an HMAC of the rest, with the server's key
+//	5..12  check bytes: an HMAC of the rest, with the server's key
 //	13..   the filesystem's handle, 1 to vfs.MaxHandle
 const (
 	handleVersion = 1
@@ -36,7 +36,7 @@ type mac struct {
 	sum  [sha256.Size]byte
 }
 
-// check returns the check octets of a handle, for which all else is in p.
+// check returns the check bytes of a handle, for which all else is in p.
 func (s *Server) check(p []byte) (c [8]byte) {
 	m, _ := s.macs.Get().(*mac)
 	m.hash.Reset()

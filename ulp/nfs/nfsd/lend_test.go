@@ -16,7 +16,7 @@ import (
 type lender struct {
 	*memfs.FS
 	fails        atomic.Bool
-	lent, copied atomic.Int64 // octets; of loans, those that are not returned
+	lent, copied atomic.Int64 // bytes; of loans, those that are not returned
 	loans        atomic.Int64 // ever
 }
 
@@ -71,11 +71,11 @@ func TestLongReadsBorrow(t *testing.T) {
 			want := data[tc.off:min(tc.off+tc.n, len(data))]
 			r := ok(b, b.read(alice, h, uint64(tc.off), uint32(tc.n)))
 			if !bytes.Equal(r.Data, want) || r.EOF != (tc.off+tc.n >= len(data)) {
-				t.Errorf("%d octets at %d: %d read, end %v", tc.n, tc.off, len(r.Data), r.EOF)
+				t.Errorf("%d bytes at %d: %d read, end %v", tc.n, tc.off, len(r.Data), r.EOF)
 			}
 			lent, wasCopied := l.loans.Load()-loans, l.copied.Load()-copied
 			if tc.lent && (lent != 1 || wasCopied != 0) || !tc.lent && (lent != 0 || int(wasCopied) != len(want)) {
-				t.Errorf("%d octets at %d: %d loans, and %d octets copied", tc.n, tc.off, lent, wasCopied)
+				t.Errorf("%d bytes at %d: %d loans, and %d bytes copied", tc.n, tc.off, lent, wasCopied)
 			}
 		}
 		l.fails.Store(true)
@@ -84,7 +84,7 @@ func TestLongReadsBorrow(t *testing.T) {
 			t.Error(err)
 		}
 		if n := l.lent.Load(); n != 0 {
-			t.Errorf("over TCP %v: %d octets are still lent", tcp, n)
+			t.Errorf("over TCP %v: %d bytes are still lent", tcp, n)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/nfs/nfs3"
 	"urnic/ulp/nfs/nfsd"
 	"urnic/ulp/nfs/vfs"
@@ -115,7 +115,7 @@ func (b *bed) over(conn oncrpc.Exchange) transport {
 			return r.Err
 		}
 		if n := d.Left(); n > v.ResultsMost {
-			b.Errorf("procedure %d of program %d: results of %d octets; there were to be %d", v.Procedure, v.Program, n, v.ResultsMost)
+			b.Errorf("procedure %d of program %d: results of %d bytes; there were to be %d", v.Procedure, v.Program, n, v.ResultsMost)
 		}
 		if err := v.Results(d); err != nil {
 			return err

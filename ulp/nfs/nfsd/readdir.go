@@ -14,7 +14,7 @@ const (
 	cookieDotDot = 2
 )
 
-// listingMax is how many octets of a directory one call lists at most.
+// listingMax is how many bytes of a directory one call lists at most.
 const listingMax = 1 << 20
 
 // listing returns the verifier of cookies of an export. Those of a filesystem are good

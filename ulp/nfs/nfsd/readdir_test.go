@@ -11,14 +11,14 @@ import (
 	"urnic/ulp/nfs/nfsd"
 )
 
-// list lists a directory by READDIR, so many octets at a time.
+// list lists a directory by READDIR, so many bytes at a time.
 func (b *bed) list(who *user, dir nfs3.Handle, count uint32) (all []nfs3.Entry) {
 	b.Helper()
 	a := nfs3.ReadDirArgs{Dir: dir, Count: count}
 	for {
 		r := ok(b, do[nfs3.ReadDirRes](b, who, nfs3.ProcReadDir, &a))
 		if n := r.Size(); n > int(count) {
-			b.Fatalf("%d octets; there were to be %d", n, count)
+			b.Fatalf("%d bytes; there were to be %d", n, count)
 		}
 		all = append(all, r.Entries...)
 		if r.EOF {
@@ -37,14 +37,14 @@ func (b *bed) listPlus(who *user, dir nfs3.Handle, dirCount, maxCount uint32) (a
 	for {
 		r := ok(b, do[nfs3.ReadDirPlusRes](b, who, nfs3.ProcReadDirPlus, &a))
 		if n := r.Size(); n > int(maxCount) {
-			b.Fatalf("%d octets; there were to be %d", n, maxCount)
+			b.Fatalf("%d bytes; there were to be %d", n, maxCount)
 		}
 		names := 0
 		for i := range r.Entries {
 			names += r.Entries[i].Entry.Size()
 		}
 		if names > int(dirCount) && len(r.Entries) > 1 {
-			b.Fatalf("%d octets of names; there were to be %d", names, dirCount)
+			b.Fatalf("%d bytes of names; there were to be %d", names, dirCount)
 		}
 		all = append(all, r.Entries...)
 		if r.EOF {
@@ -79,7 +79,7 @@ func TestDirectoriesAreListedWhole(t *testing.T) {
 			t.Errorf("it begins with %q", is[:2])
 		}
 		if slices.Sort(is); !slices.Equal(is, names) {
-			t.Errorf("%d octets at a time: %d names of %d", count, len(is), len(names))
+			t.Errorf("%d bytes at a time: %d names of %d", count, len(is), len(names))
 		}
 	}
 	for _, count := range [][2]uint32{{0, 1024}, {100, 1 << 16}, {1 << 12, 1 << 10}, {1 << 16, 1 << 20}, {1<<32 - 1, 1<<32 - 1}} {
@@ -92,7 +92,7 @@ func TestDirectoriesAreListedWhole(t *testing.T) {
 			}
 		}
 		if slices.Sort(is); !slices.Equal(is, names) {
-			t.Errorf("%d octets at a time: %d names of %d", count, len(is), len(names))
+			t.Errorf("%d bytes at a time: %d names of %d", count, len(is), len(names))
 		}
 	}
 	if got := b.list(bob, b.root, 1024); got[0].FileID != got[1].FileID {
@@ -135,9 +135,9 @@ func TestListingsNeedRoomAndTheirCookies(t *testing.T) {
 	b := tree(t)
 	b.create(alice, b.root, "file", 0o644)
 	for count, want := range map[uint32]nfs3.Status{0: nfs3.ErrTooSmall, 104: nfs3.ErrTooSmall, 131: nfs3.ErrTooSmall, 132: nfs3.OK} {
-		// 88 octets of attributes, 8 of the verifier, 8 of the ends, and 28 of ".".
+		// 88 bytes of attributes, 8 of the verifier, 8 of the ends, and 28 of ".".
 		r := do[nfs3.ReadDirRes](b, alice, nfs3.ProcReadDir, &nfs3.ReadDirArgs{Dir: b.root, Count: count})
-		b.want(fmt.Sprintf("READDIR of %d octets", count), r, want)
+		b.want(fmt.Sprintf("READDIR of %d bytes", count), r, want)
 		if want == nfs3.OK && (len(r.Entries) != 1 || r.EOF) {
 			t.Errorf("%+v", r)
 		}

@@ -32,7 +32,7 @@ func TestArgumentsThatAreNoneAreGarbage(t *testing.T) {
 	for p := nfs3.ProcGetAttr; p < nfs3.Procs; p++ {
 		for _, args := range [][]byte{nil, {0, 0, 0, 65}, bytes.Repeat([]byte{0, 0, 0, 0}, 100), bytes.Repeat([]byte{0xff}, 64)} {
 			if err := call(nfs3.Program, 3, uint32(p), args); !garbage(err) {
-				t.Errorf("%v, %d octets: %v", p, len(args), err)
+				t.Errorf("%v, %d bytes: %v", p, len(args), err)
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func TestReadDataIsNotCopied(t *testing.T) {
 		}
 		bulks := reply.Bulks()
 		if len(asked) != 1 || asked[0] != len(tc.want) || len(bulks) != 1 || string(bulks[0].Pieces[0]) != tc.want || &bulks[0].Pieces[0][0] != &mine[0] {
-			t.Errorf("%v: asked for %v octets, and sends %v", p, asked, bulks)
+			t.Errorf("%v: asked for %v bytes, and sends %v", p, asked, bulks)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestWritesAndReadsGoOnAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if a := b.getAttr(h); a.Size != 20*8*4096 {
-		t.Errorf("%d octets", a.Size)
+		t.Errorf("%d bytes", a.Size)
 	}
 }
 
@@ -188,7 +188,7 @@ type pipeAddr string
 func (pipeAddr) Network() string  { return "rdma" }
 func (a pipeAddr) String() string { return string(a) }
 
-// FuzzServer gives a server calls of any octets. Whatever they are, what it says decodes,
+// FuzzServer gives a server calls of any bytes. Whatever they are, what it says decodes,
 // and is as long as it may be.
 func FuzzServer(f *testing.F) {
 	fs := memfs.New(memfs.Options{Mode: 0o777, MaxBytes: 1 << 20, MaxFiles: 1000})

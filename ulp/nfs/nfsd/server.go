@@ -21,7 +21,7 @@ import (
 
 // A Config says how a server works. Its zero value is ready for use.
 type Config struct {
-	// ReadMax and WriteMax are how many octets one READ or WRITE moves at most; 0
+	// ReadMax and WriteMax are how many bytes one READ or WRITE moves at most; 0
 	// stands for 1 MiB, and nfs3.MaxData is the most.
 	ReadMax, WriteMax int
 
@@ -90,7 +90,7 @@ func New(cfg Config) (*Server, error) {
 		case v.n == 0:
 			*v.to = defaultTransfer
 		case v.n < 512 || v.n > nfs3.MaxData:
-			return nil, fmt.Errorf("%w: %s is %d octets: it must be 512 to %d", ErrConfig, v.name, v.n, nfs3.MaxData)
+			return nil, fmt.Errorf("%w: %s is %d bytes: it must be 512 to %d", ErrConfig, v.name, v.n, nfs3.MaxData)
 		default:
 			*v.to = uint32(v.n)
 		}

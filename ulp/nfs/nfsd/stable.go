@@ -12,7 +12,7 @@ import (
 
 // A client keeps what it has written until a COMMIT returns the write verifier that the
 // WRITEs returned (RFC 1813 §3.3.21). So the verifier has to change whenever data that is
-// not committed may be lost. A system tells of a loss once: the call that gets the error
+// not committed may be lost. A system reports a loss once: the call that gets the error
 // may be another client's, and the COMMIT that follows succeeds.
 
 // forget makes a new write verifier. All clients write again what they have not committed.
@@ -45,12 +45,12 @@ func (o *object) sync(do func() error) error {
 	return o.noteLoss(do())
 }
 
-// syncsDone returns when the verifier tells of all losses of the file that a call has seen
+// syncsDone returns when the verifier reports all losses of the file that a call has seen
 // so far.
 func (o *object) syncsDone() {
 	st := o.s.changes.stripe(o.h)
 	st.syncs.Lock()
-	st.syncs.Unlock() //nolint:staticcheck // waits for those who hold it
+	st.syncs.Unlock() //nolint:staticcheck // waits for those that hold it
 }
 
 // noteLoss changes the verifier if an error of the filesystem says that data may be lost.

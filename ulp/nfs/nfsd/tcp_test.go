@@ -42,11 +42,11 @@ func TestServesOverTCP(t *testing.T) {
 	w := ok(b, do[nfs3.WriteRes](b, alice, nfs3.ProcWrite, &nfs3.WriteArgs{File: file, Stable: nfs3.Unstable, Data: data}))
 	c := ok(b, do[nfs3.CommitRes](b, alice, nfs3.ProcCommit, &nfs3.CommitArgs{File: file}))
 	if int(w.Count) != len(data) || w.Verifier != c.Verifier {
-		t.Errorf("%d octets written, verifier %x, committed with %x", w.Count, w.Verifier, c.Verifier)
+		t.Errorf("%d bytes written, verifier %x, committed with %x", w.Count, w.Verifier, c.Verifier)
 	}
 	r := ok(b, b.read(alice, b.lookup(alice, dir, "file").Object, 0, uint32(len(data))))
 	if !bytes.Equal(r.Data, data) || !r.EOF {
-		t.Errorf("%d octets read, %t", len(r.Data), r.EOF)
+		t.Errorf("%d bytes read, %t", len(r.Data), r.EOF)
 	}
 	ok(b, do[nfs3.RenameRes](b, alice, nfs3.ProcRename, &nfs3.RenameArgs{From: at(dir, "file"), To: at(b.root, "other")}))
 	ok(b, do[nfs3.WccRes](b, alice, nfs3.ProcRmdir, new(at(b.root, "dir"))))

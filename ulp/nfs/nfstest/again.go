@@ -25,7 +25,7 @@ func remount(w *world) {
 	w.holds(w.dial(), w.path("a/b/f"), data)
 }
 
-// killed kills the server three times while writers go on: nothing fails, and in the end
+// killed kills the server three times while writers continue: nothing fails, and in the end
 // all is there that was written.
 func killed(w *world) {
 	const count, part = 4, 96 << 10
@@ -92,7 +92,7 @@ func (w *world) load(ctx context.Context, c *nfs.Client, i, part int, parts *ato
 			return n, err
 		}
 		if k := differ(p, pattern(100+i).data(part, off)); k < part {
-			return n, fmt.Errorf("part %d differs at octet %d after it was written", n, k)
+			return n, fmt.Errorf("part %d differs at byte %d after it was written", n, k)
 		}
 		g, err := c.OpenFile(w.ctx, fmt.Sprintf("%s/names/%d", dir, n), os.O_WRONLY|os.O_CREATE, 0o644)
 		if err != nil {

@@ -27,7 +27,7 @@ func (x pattern) fill(p []byte, off int64) {
 	}
 }
 
-// data returns n octets at off.
+// data returns n bytes at off.
 func (x pattern) data(n int, off int64) []byte {
 	p := make([]byte, n)
 	x.fill(p, off)
@@ -61,7 +61,7 @@ func (w *world) holds(c *nfs.Client, name string, data []byte) {
 		return
 	}
 	if !bytes.Equal(got, data) {
-		w.Errorf("%s holds %d octets that differ from %d at octet %d", name, len(got), len(data), differ(got, data))
+		w.Errorf("%s holds %d bytes that differ from %d at byte %d", name, len(got), len(data), differ(got, data))
 	}
 }
 
@@ -84,13 +84,13 @@ func largeFile(w *world) {
 	n, err := io.Copy(f, io.TeeReader(io.LimitReader(&patternReader{pattern: 1}, w.FileSize), sent))
 	w.must(err)
 	if n != w.FileSize {
-		w.Errorf("%d octets were written, not %d", n, w.FileSize)
+		w.Errorf("%d bytes were written, not %d", n, w.FileSize)
 	}
 	w.must(f.Close())
 	info, err := w.c.Stat(w.ctx, name)
 	w.must(err)
 	if info.Size() != w.FileSize {
-		w.Errorf("the file has %d octets, not %d", info.Size(), w.FileSize)
+		w.Errorf("the file has %d bytes, not %d", info.Size(), w.FileSize)
 	}
 	for _, c := range []*nfs.Client{w.c, w.dial()} {
 		f, err := c.Open(w.ctx, name)
@@ -99,7 +99,7 @@ func largeFile(w *world) {
 		n, err := io.Copy(got, f)
 		w.must(err)
 		if n != w.FileSize || !bytes.Equal(got.Sum(nil), sent.Sum(nil)) {
-			w.Errorf("%d octets were read that are not the %d that were written", n, w.FileSize)
+			w.Errorf("%d bytes were read that are not the %d that were written", n, w.FileSize)
 		}
 		w.readParts(f)
 		w.must(f.Close())
@@ -116,10 +116,10 @@ func (w *world) readParts(f *nfs.File) {
 		n, err := f.ReadAt(p, off)
 		want := int(min(int64(len(p)), w.FileSize-off))
 		if n != want || (n < len(p)) != errors.Is(err, io.EOF) || n == len(p) && err != nil {
-			w.Fatalf("ReadAt of %d octets at %d of %d returns %d, %v", len(p), off, w.FileSize, n, err)
+			w.Fatalf("ReadAt of %d bytes at %d of %d returns %d, %v", len(p), off, w.FileSize, n, err)
 		}
 		if !bytes.Equal(p[:n], pattern(1).data(n, off)) {
-			w.Fatalf("the %d octets at %d are not what was written", n, off)
+			w.Fatalf("the %d bytes at %d are not what was written", n, off)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func parts(w *world) {
 		off := r.IntN(size)
 		n, err := f.WriteAt(p, int64(off))
 		if err != nil || n != len(p) {
-			w.Fatalf("WriteAt of %d octets at %d returns %d, %v", len(p), off, n, err)
+			w.Fatalf("WriteAt of %d bytes at %d returns %d, %v", len(p), off, n, err)
 		}
 		if end := off + len(p); end > len(mirror) {
 			mirror = append(mirror, make([]byte, end-len(mirror))...)
@@ -152,7 +152,7 @@ func parts(w *world) {
 				w.Fatal(err)
 			}
 			if !bytes.Equal(got, mirror) {
-				w.Fatalf("after %d writes the file differs at octet %d", i+1, differ(got, mirror))
+				w.Fatalf("after %d writes the file differs at byte %d", i+1, differ(got, mirror))
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func sparse(w *world) {
 	info, err := f.Stat()
 	w.must(err)
 	if info.Size() != hole+10_000 {
-		w.Errorf("the file has %d octets, not %d", info.Size(), hole+10_000)
+		w.Errorf("the file has %d bytes, not %d", info.Size(), hole+10_000)
 	}
 	p := make([]byte, 1<<20)
 	for _, off := range []int64{0, 12345, hole - 1<<20} {
@@ -208,7 +208,7 @@ func sparse(w *world) {
 		_, err := f.ReadAt(p, off)
 		w.must(err)
 		if !bytes.Equal(p, make([]byte, len(p))) {
-			w.Errorf("there is something in the hole behind octet %d", off)
+			w.Errorf("there is something in the hole behind byte %d", off)
 		}
 	}
 	got := make([]byte, 10_000)

@@ -6,5 +6,5 @@
 //	})
 //
 // It works in directories of its own and removes them. A server that can be killed and
-// started again while clients go on has a Mount.Restart.
+// started again while clients continue has a Mount.Restart.
 package nfstest

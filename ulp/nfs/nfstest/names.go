@@ -65,7 +65,7 @@ func tree(w *world) {
 		}
 		data, known := files[name]
 		if !known || info.Size() != int64(len(data)) {
-			w.Errorf("%s of %d octets: want %d octets, %v", name, info.Size(), len(data), known)
+			w.Errorf("%s of %d bytes: want %d bytes, %v", name, info.Size(), len(data), known)
 			return nil
 		}
 		w.holds(other, name, data)
@@ -372,7 +372,7 @@ func mistakes(w *world) {
 	w.fails(c.Mkdir(ctx, w.path("nul\x00"), 0o755), nfs3.ErrInval)
 	w.must(c.RemoveAll(ctx, w.path("none")))
 	if err := c.Mkdir(ctx, w.path(strings.Repeat("n", 300)), 0o755); err == nil {
-		w.Error("a name of 300 octets is taken")
+		w.Error("a name of 300 bytes is taken")
 	}
 }
 

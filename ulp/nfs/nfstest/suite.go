@@ -19,7 +19,7 @@ type Mount struct {
 	// killed.
 	Restart func(ctx context.Context) error
 
-	// FileSize is the length of large files, in octets; 0 stands for 64 MiB.
+	// FileSize is the length of large files, in bytes; 0 stands for 64 MiB.
 	FileSize int64
 	// Names is how many a large directory has; 0 stands for 2,000.
 	Names int

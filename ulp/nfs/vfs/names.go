@@ -3,7 +3,7 @@ package vfs
 import "strings"
 
 // CheckName returns nil if name can be a file's in a directory: a single component of at
-// most limit octets. It returns ErrInvalid or ErrNameTooLong. What it lets pass can't lead
+// most limit bytes. It returns ErrInvalid or ErrNameTooLong. What it lets pass can't lead
 // out of the directory on any system whose separator is '/'.
 func CheckName(name string, limit int) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {

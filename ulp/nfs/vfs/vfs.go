@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// MaxHandle is how many octets a handle has at most: those of an NFSv3 file handle (RFC
+// MaxHandle is how many bytes a handle has at most: those of an NFSv3 file handle (RFC
 // 1813 §2.4) without what the server puts in front of it.
 const MaxHandle = 48
 
 // A Handle names a file of an FS for as long as the file exists, whatever its name
 // becomes, and no other file ever. Those of an FS that survives the process survive it
-// too. Clients may send any octets as one.
+// too. Clients may send any bytes as one.
 type Handle string
 
 // A Type is what a file is, with the numbers of RFC 1813's ftype3.
@@ -34,8 +34,8 @@ type Attr struct {
 	Mode         uint32 // the twelve bits of permissions
 	Links        uint32
 	UID, GID     uint32
-	Size         uint64 // octets
-	Used         uint64 // octets of storage
+	Size         uint64 // bytes
+	Used         uint64 // bytes of storage
 	Major, Minor uint32 // of a device
 	FileID       uint64 // unique within the FS
 	Atime        time.Time
@@ -70,7 +70,7 @@ type Entry struct {
 	Attr   *Attr // nil if it could not be had
 }
 
-// A Stat is what is known of a whole filesystem, in octets and files.
+// A Stat is what is known of a whole filesystem, in bytes and files.
 type Stat struct {
 	TotalBytes, FreeBytes, AvailBytes uint64
 	TotalFiles, FreeFiles, AvailFiles uint64
@@ -78,9 +78,9 @@ type Stat struct {
 
 // Features says what an FS can do.
 type Features struct {
-	MaxFileSize uint64        // octets
+	MaxFileSize uint64        // bytes
 	TimeDelta   time.Duration // the resolution of times
-	MaxName     int           // octets of a name
+	MaxName     int           // bytes of a name
 	MaxLinks    uint32
 	ReadOnly    bool
 	HardLinks   bool
@@ -136,7 +136,7 @@ type FS interface {
 	// beyond Features.MaxFileSize is ErrTooBig. After another error, some of p may have
 	// been written.
 	Write(ctx context.Context, h Handle, p []byte, off uint64, sync bool) error
-	// Commit brings what was written to stable storage: n octets from off on, or, if n
+	// Commit brings what was written to stable storage: n bytes from off on, or, if n
 	// is 0, all from off on. If it fails, or a Write with sync or a SetAttr does, data
 	// that earlier calls have written may be lost. At least one call returns that error;
 	// later ones need not.
@@ -178,7 +178,7 @@ type FS interface {
 }
 
 // A LossCounter is an FS that knows when it may have lost data that was written and not
-// committed: because a call failed, or with no call under way. Others are assumed to have
+// committed: because a call failed, or with no call in progress. Others are assumed to have
 // lost some whenever a call fails with an error that is not a plain refusal.
 type LossCounter interface {
 	// Losses returns how often that was. A call that returns after a loss counts it.
@@ -187,7 +187,7 @@ type LossCounter interface {
 
 // A Lender is an FS that has its data in memory, and can lend it.
 type Lender interface {
-	// Lend is Read of n octets that copies nothing.
+	// Lend is Read of n bytes that copies nothing.
 	Lend(ctx context.Context, h Handle, n int, off uint64) (l Loan, end bool, err error)
 }
 

@@ -20,7 +20,7 @@ const (
 // families says of the identifiers whose addresses are known whether they are of IPv6.
 var families = map[string]bool{TCP: false, TCP6: true, UDP: false, UDP6: true, RDMA: false, RDMA6: true}
 
-// maxAddr is the length of the longest universal address, in octets: an address of IPv6 in
+// maxAddr is the length of the longest universal address, in bytes: an address of IPv6 in
 // its longest form, and a port.
 const maxAddr = 64
 
@@ -50,7 +50,7 @@ func ParseAddr(s string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr, uint16(high)<<8|uint16(low)), nil
 }
 
-// cutLast cuts the octet behind the last dot off.
+// cutLast cuts the byte behind the last dot off.
 func cutLast(s string) (rest string, octet uint8, ok bool) {
 	dot := strings.LastIndexByte(s, '.')
 	if dot < 0 || dot+1 == len(s) || s[dot+1] == '+' {

@@ -28,7 +28,7 @@ func NewClient(rpc *oncrpc.Client) *Client { return &Client{rpc} }
 // Close closes the client.
 func (c *Client) Close() error { return c.rpc.Close() }
 
-// call calls a procedure whose results are of at most so many octets.
+// call calls a procedure whose results are of at most so many bytes.
 func (c *Client) call(ctx context.Context, version, procedure uint32, args func(*xdr.Encoder), most int, results func(*xdr.Decoder)) error {
 	return c.rpc.Call(ctx, &oncrpc.Invocation{
 		Program: Program, Version: version, Procedure: procedure,

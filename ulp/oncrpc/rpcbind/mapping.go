@@ -44,7 +44,7 @@ func (m Mapping) String() string {
 	return fmt.Sprintf("version %d of program %d over %s", m.Version, m.Program, m.Netid)
 }
 
-// Bounds of strings, in octets. Others have none, which RFC 1833 does not demand.
+// Bounds of strings, in bytes. Others have none, which RFC 1833 does not demand.
 const (
 	maxNetid = 32
 	maxOwner = 128
@@ -56,7 +56,7 @@ const (
 // version of each program on a host.
 const maxMappings = 8 << 10
 
-// maxList is the length of the longest list of which a client reads, in octets.
+// maxList is the length of the longest list of which a client reads, in bytes.
 const maxList = 1 << 20
 
 func (m *Mapping) encode(e *xdr.Encoder) {

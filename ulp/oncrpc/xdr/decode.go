@@ -13,8 +13,8 @@ const (
 
 // A Moved is data that a transport has moved outside of the stream.
 type Moved struct {
-	Position int    // where its first octet would stand in the stream, or Next, or Inline
-	Data     []byte // with or without the octets that fill it up; none if Inline
+	Position int    // where its first byte would stand in the stream, or Next, or Inline
+	Data     []byte // with or without the bytes that fill it up; none if Inline
 }
 
 // ordered reports whether m is known by its order only.
@@ -43,10 +43,10 @@ func (d *Decoder) Reset(stream []byte, moved ...Moved) {
 // Err returns the first error, an *Error, or nil.
 func (d *Decoder) Err() error { return d.err }
 
-// At returns the position in the stream, in octets, moved data counted.
+// At returns the position in the stream, in bytes, moved data counted.
 func (d *Decoder) At() int { return d.at }
 
-// Left returns how many octets of the stream are left, without what was moved.
+// Left returns how many bytes of the stream are left, without what was moved.
 func (d *Decoder) Left() int { return len(d.rest) }
 
 // Fail notes that what was read before is not what it should be.
@@ -80,7 +80,7 @@ func (d *Decoder) unread() bool {
 	return false
 }
 
-// take returns the next n octets, or nil.
+// take returns the next n bytes, or nil.
 func (d *Decoder) take(n int, what string) []byte {
 	if d.err != nil {
 		return nil
@@ -134,7 +134,7 @@ func (d *Decoder) Bool() bool {
 	return false
 }
 
-// Fixed reads opaque data of n octets (§4.9). What fills it up may be anything.
+// Fixed reads opaque data of n bytes (§4.9). What fills it up may be anything.
 func (d *Decoder) Fixed(n int) []byte {
 	if n < 0 {
 		d.Fail("opaque data", ErrLong)
@@ -160,7 +160,7 @@ func (d *Decoder) length(most int, what string) int {
 	return int(n)
 }
 
-// Count reads how many elements follow (§4.13), each of at least size octets. It fails
+// Count reads how many elements follow (§4.13), each of at least size bytes. It fails
 // with ErrLong if they are more than most, and with ErrShort if there can't be so many.
 func (d *Decoder) Count(most, size int) int {
 	n := d.length(most, "a count")
@@ -171,12 +171,12 @@ func (d *Decoder) Count(most, size int) int {
 	return n
 }
 
-// Opaque reads opaque data of at most so many octets (§4.10).
+// Opaque reads opaque data of at most so many bytes (§4.10).
 func (d *Decoder) Opaque(most int) []byte {
 	return d.Fixed(d.length(most, "the length of opaque data"))
 }
 
-// String reads a string of at most so many octets (§4.11).
+// String reads a string of at most so many bytes (§4.11).
 func (d *Decoder) String(most int) string {
 	return string(d.Fixed(d.length(most, "the length of a string")))
 }
@@ -209,7 +209,7 @@ func (d *Decoder) Bulk(most int) []byte {
 	}
 }
 
-// fromMoved takes n octets out of moved data.
+// fromMoved takes n bytes out of moved data.
 func (d *Decoder) fromMoved(data []byte, n int) []byte {
 	if len(data) < n || len(data) > n+pad(n) {
 		d.Fail("bulk data", ErrMoved)

@@ -16,5 +16,6 @@
 // the stream (RFC 8166 §3.4), and takes it from there.
 //
 // Each length that a peer names has a bound, which the caller gives. The first error
-// stays: all that follows reads as zero, so that it has to be asked for once only.
+// stays: all that follows reads as zero, so a caller has to check the error only
+// once.
 package xdr

@@ -2,16 +2,16 @@ package xdr
 
 import "encoding/binary"
 
-// pad is how many octets bring n to a multiple of four (RFC 4506 §3).
+// pad is how many bytes bring n to a multiple of four (RFC 4506 §3).
 func pad(n int) int { return -n & 3 }
 
 var zeros [3]byte
 
 // A Bulk is variable-length opaque data that an Encoder has by reference.
 type Bulk struct {
-	Position int      // where its first octet stands in the stream, behind the length
-	Pieces   [][]byte // one after the other, without the octets that fill them up
-	Len      int      // octets of them
+	Position int      // where its first byte stands in the stream, behind the length
+	Pieces   [][]byte // one after the other, without the bytes that fill them up
+	Len      int      // bytes of them
 
 	at int // Position, in what is there without the bulks
 }
@@ -30,7 +30,7 @@ type Encoder struct {
 	inline []byte
 	bulks  []Bulk
 	pieces [][]byte // of the bulks
-	moved  int      // octets of the bulks, filled up
+	moved  int      // bytes of the bulks, filled up
 }
 
 // Reset forgets the stream.
@@ -40,7 +40,7 @@ func (e *Encoder) Reset() {
 	e.inline, e.bulks, e.pieces, e.moved = e.inline[:0], e.bulks[:0], e.pieces[:0], 0
 }
 
-// Len returns how long the stream is, bulks and all, in octets.
+// Len returns how long the stream is, bulks and all, in bytes.
 func (e *Encoder) Len() int { return len(e.inline) + e.moved }
 
 // Uint32 writes an unsigned integer (RFC 4506 §4.2).
@@ -134,7 +134,7 @@ func (e *Encoder) Pieces(p [][]byte) [][]byte {
 }
 
 // Reduced appends the stream to p without those bulks that move says are moved by
-// other means, the octets that fill them up included (RFC 8166 §3.4.5). move may be
+// other means, the bytes that fill them up included (RFC 8166 §3.4.5). move may be
 // called once for each.
 func (e *Encoder) Reduced(p []byte, move func(i int, b Bulk) bool) []byte {
 	from := 0

@@ -17,7 +17,7 @@ var (
 
 // An Error says where a stream can't be decoded.
 type Error struct {
-	At   int    // the position in the stream, in octets
+	At   int    // the position in the stream, in bytes
 	What string // what was to be read there
 	Err  error  // one of the Err values
 }

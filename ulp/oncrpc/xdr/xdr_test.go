@@ -12,7 +12,7 @@ import (
 	"urnic/ulp/oncrpc/xdr"
 )
 
-// The octets of RFC 4506 §4 and §7, written down by hand.
+// The bytes of RFC 4506 §4 and §7, written down by hand.
 func TestTypesAreEncodedAsTheRFCDrawsThem(t *testing.T) {
 	for name, tc := range map[string]struct {
 		encode func(e *xdr.Encoder)
@@ -96,7 +96,7 @@ func TestWhatIsNoValueIsRefused(t *testing.T) {
 	}
 }
 
-// Any octets may fill data up: those that RDMA has placed may be left of others.
+// Any bytes may fill data up: those that RDMA has placed may be left of others.
 func TestWhatFillsDataUpIsIgnored(t *testing.T) {
 	d := xdr.NewDecoder([]byte{0, 0, 0, 1, 'x', 1, 2, 3})
 	if got := string(d.Opaque(4)); got != "x" || d.End() != nil {
@@ -227,8 +227,8 @@ func TestCodecAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A program of octets says what is read next: nothing that a peer sends makes the
-// decoder panic, read beyond the stream, or go back.
+// A program of bytes says what is read next: nothing that a peer sends makes
+// the decoder panic, read beyond the stream, or go back.
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6}, []byte("\x00\x00\x00\x01abcd"), 4, []byte("abc"))
 	f.Add([]byte{6, 0}, []byte("\x00\x00\x00\x01abcd"), xdr.Inline, []byte(nil))
@@ -322,7 +322,7 @@ func TestMovedDataThatIsKnownByItsOrder(t *testing.T) {
 	}
 }
 
-// Data of no octets uses no place, and ends up where that is.
+// Data of no bytes uses no place, and ends up where that is.
 func TestPlaceOfEmptyDataMayStayUnused(t *testing.T) {
 	for name, m := range map[string]xdr.Moved{
 		"a place": {Position: xdr.Next, Data: []byte("place")[:0]}, "none": {Position: xdr.Inline},

@@ -5,30 +5,32 @@ import (
 	"time"
 )
 
-// Linux 6.1 has several paths over TCP, and does not tell which of them a connection is for:
-// it gives each one that it accepts to the first of its paths that is down, and names none when
-// it dials. When several connections are lost, the next one on a path of this node may be on
-// another one of the peer's than before. Sequence numbers are a path's of the peer's, so what was sent
-// before must not be judged by the numbers of this node's path:
+// Linux 6.1 has several paths over TCP, and does not say for which of them a connection is: it assigns each one
+// that it accepts to the first of its paths that is down, and names none when it dials. When several connections
+// are lost, the next one on a path of this node may be on another one of the peer's than before. Sequence
+// numbers are a path's of the peer's, so what was sent before must not be judged by the numbers of this node's
+// path:
 //
 //   - What is received twice is found by the numbers of its source port. Linux sends all
 //     messages of a port on the same path, once it knows how many there are.
 //   - The node with the lower address, if it is this one, ends all connections when one is
-//     lost, and makes them again one after the other. Then the peer's paths are the same as before.
+//     lost, and makes them again one after the other. Then the peer's paths are the same as before, which
+//     a trial of each shows.
 //   - The other one can't know them. It reports as lost what is sent and not acknowledged: sent
 //     again, the peer might take it for a duplicate. A new connection waits until what has come on the others is
 //     received: one of them is the same path's, and comes first.
 
-// anonymous reports whether the peer has several paths, and does not tell which one a
-// connection is for.
+// anonymous reports whether the peer has several paths, and does not say for which
+// one a connection is.
 func (c *Conn) anonymous() bool { return c.agreed > 1 && c.generation == 0 && !c.carrier.Acks }
 
 // regather is how long after the last connection was lost the first one is made again. Linux
 // must know that all are lost, or it takes the connection for another path.
 const regather = 100 * time.Millisecond
 
-// follow has a new link wait for those that are up. Some of them may be lost already on the peer's side: what has
-// come on those the peer takes for delivered, as its TCP was told so, and goes on behind it on the new one.
+// follow makes a new link wait for those that are up. Some of them may already be lost on the peer's side. The
+// peer considers delivered what has arrived on those, as TCP has acknowledged it, and continues behind it on the
+// new link.
 func (p *Path) follow() {
 	c := p.conn
 	p.after = nil
@@ -51,7 +53,7 @@ func (p *Path) CaughtUp(now Time, link Link) {
 	}
 }
 
-// passed lets the links go on that have waited for this one.
+// passed lets the links continue that have waited for this one.
 func (p *Path) passed() {
 	for _, q := range p.conn.paths {
 		if i := slices.Index(q.after, p); i >= 0 {
@@ -63,8 +65,8 @@ func (p *Path) passed() {
 	}
 }
 
-// refusal is how long a peer may take to refuse a link. One that has taken it mostly sends its map of
-// congested ports, but not on each path if several links come up at once.
+// refusal is how long a peer may take to refuse a link. One that has accepted it mostly sends its map
+// of congested ports, but not on each path if several links come up at once.
 const refusal = 100 * time.Millisecond
 
 // take notes that the peer has not refused the link: data may be sent, and it is the next path's turn.
@@ -83,18 +85,17 @@ func (p *Path) take() {
 	}
 }
 
-// gather ends the other connections to an anonymous peer, as one is lost. What has come
-// on them is read to the end: the peer's TCP was told that it has arrived. When all have ended,
-// path 0 is made again, and each of the others when the peer has taken the one before it.
+// gather ends the other connections to an anonymous peer, as one is lost. What has arrived on
+// them is read to the end, as TCP has acknowledged it to the peer. When all have ended, path 0
+// is connected again, and each of the others when the peer has accepted the one before it.
 func (c *Conn) gather() {
 	down := true
 	for _, p := range c.paths {
 		switch {
 		case p.state == Connecting:
-			p.hangUp(errRegather)
+			p.ending = true // when it is up: the peer may have accepted it already, and sent something
 		case p.state == Up && !p.ending:
-			p.ending = true
-			c.m.emit(Effect{Kind: Finish, Path: p, Link: p.link})
+			p.end()
 		}
 		down = down && p.state == Down
 	}
@@ -102,6 +103,16 @@ func (c *Conn) gather() {
 		first.why, first.bound = reconnect, c.m.cfg.ReconnectMin
 		c.m.set(first, c.m.now+regather)
 	}
+}
+
+// end ends a link in order. Linux 6.1 does not see the end of a connection that it has not accepted yet,
+// and keeps it: after a while, this side does not wait for it any more.
+func (p *Path) end() {
+	m := p.conn.m
+	p.ending = true
+	m.emit(Effect{Kind: Finish, Path: p, Link: p.link})
+	p.why = giveUpEnd
+	m.set(p, m.now+m.cfg.Handshake)
 }
 
 // mayDialAnonymous reports whether it is a path's turn.

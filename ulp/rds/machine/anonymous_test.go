@@ -142,6 +142,18 @@ func (a *anonymousPeer) cut(i int) {
 	a.do()
 }
 
+// passes has the peer answer the ping of a link's trial, with the next number of its path.
+func (a *anonymousPeer) passes(i int) {
+	a.t.Helper()
+	for _, h := range a.sent[i] {
+		if h.Kind() == wire.Ping && h.SourcePort != wire.ProbePort && h.Sequence == a.paths[i].trial.ping.h.Sequence {
+			a.says(i, wire.Header{Sequence: a.paths[i].last + 1, DestPort: h.SourcePort}, "")
+			return
+		}
+	}
+	a.t.Fatalf("path %d is not tried: %v", i, a.sent[i])
+}
+
 // later lets the time pass that the node waits for a refusal, and before it dials again.
 func (a *anonymousPeer) later() {
 	a.now += max(refusal, regather)
@@ -205,6 +217,42 @@ func TestDataOnOtherPathsWaitForPath0(t *testing.T) {
 	}
 	a.says(1, data(1, 5000, 0), "second")
 	a.wantReceived("first", "second")
+}
+
+// The pong may take longer than a handshake, if TCP has to send it again: data on other paths wait for it all the same. One
+// that never comes is not waited for without end.
+func TestDataOnOtherPathsWaitForAPongThatIsLate(t *testing.T) {
+	for _, late := range []bool{true, false} {
+		a := newAnonymousPeer(t, false)
+		if i := a.connected(here); i != 1 {
+			t.Fatal(i)
+		}
+		a.paths[0].Acked(a.now, a.links[0], 1) // TCP, the probe
+		end := a.m.cfg.Handshake + a.m.cfg.Silence
+		for ; a.now < end; a.now += a.m.cfg.Handshake / 2 {
+			a.m.Advance(a.now)
+			if v := a.says(1, data(1, 5000, 0), "second"); v != Wait {
+				t.Fatalf("data on path 1 after %v: verdict %v", a.now, v)
+			}
+		}
+		if late {
+			a.says(0, data(2, 5000, 0), "first")
+			a.answers(3)
+		} else {
+			a.now = end + a.m.cfg.Handshake
+			a.m.Advance(a.now)
+			a.do()
+		}
+		if a.count(Resume) != 1 {
+			t.Errorf("late %v: %d resumed", late, a.count(Resume))
+		}
+		a.says(1, data(1, 5000, 0), "second")
+		if late {
+			a.wantReceived("first", "second")
+		} else {
+			a.wantReceived("second")
+		}
+	}
 }
 
 // Two connections are lost, and come back on each other's paths: what comes again is told
@@ -319,15 +367,16 @@ func TestConnectionsToAnAnonymousPeerAreMadeInOrder(t *testing.T) {
 	for i := 1; i < MaxPaths; i++ {
 		order(i) // when the one before it is taken
 		a.up(i)
-		a.later()
+		order()
+		a.passes(i)
 	}
 	order()
-	a.says(3, data(1, 5000, 0), "before")
+	a.says(3, data(2, 5000, 0), "before")
 	a.cut(3)
 	if a.count(Finish) != MaxPaths-1 || a.count(Hangup) != 0 {
 		t.Fatalf("%d connections are to be ended, and %d hung up", a.count(Finish), a.count(Hangup))
 	}
-	a.says(5, data(1, 6000, 0), "what had come")
+	a.says(5, data(2, 6000, 0), "what had come")
 	a.wantReceived("before", "what had come")
 	for i := range MaxPaths {
 		if i != 3 {
@@ -340,10 +389,15 @@ func TestConnectionsToAnAnonymousPeerAreMadeInOrder(t *testing.T) {
 	order(0)
 	a.up(0)
 	a.says(0, wire.Header{Flags: wire.CongestionBitmap}, string(make([]byte, wire.MapLen)))
-	for i := 1; i < MaxPaths; i++ {
-		order(i)
-		a.up(i)
-		a.later()
+	for i := range MaxPaths - 1 {
+		order(i + 1)
+		a.up(i + 1)
+		order()
+		a.later() // nothing is heard: it is not refused
+	}
+	order()
+	for i := range MaxPaths {
+		a.passes(i)
 	}
 	order()
 }
@@ -504,6 +558,17 @@ func TestAnAnonymousPeerThatHasRestarted(t *testing.T) {
 			t.Errorf("path %d, %v, %d probes", i, err, probes(a, 0))
 		}
 	})
+	t.Run("the peer's system has accepted the knock", func(t *testing.T) {
+		a := lost(t)
+		a.cut(0)
+		a.send(here, "again")
+		a.later()
+		a.up(0) // RDS is still to reset it
+		knock := a.links[0]
+		if i, err := a.connects(here); i != 0 || err != nil || a.links[0] == knock || probes(a, 0) == 0 {
+			t.Errorf("path %d, %v, link %d, %d probes", i, err, a.links[0], probes(a, 0))
+		}
+	})
 	t.Run("path 0 ends later", func(t *testing.T) {
 		a := lost(t)
 		if i, err := a.connects(here); i != 1 || err != nil || probes(a, 1) != 0 {
@@ -516,4 +581,77 @@ func TestAnAnonymousPeerThatHasRestarted(t *testing.T) {
 			t.Errorf("dialled %v, %d probes", a.dialed, probes(a, 1))
 		}
 	})
+}
+
+// A connection that is being made when another one is lost is ended when it is up, and read before: the peer may
+// have sent on it already what its TCP was told has arrived.
+func TestAConnectionThatIsBeingMadeIsReadToItsEnd(t *testing.T) {
+	a := newAnonymousPeer(t, true)
+	a.answers(2)
+	a.up(1)
+	a.passes(1) // path 2 is dialed
+	a.dialed = nil
+	a.cut(1)
+	if a.count(Hangup) != 0 || a.count(Finish) != 1 {
+		t.Fatalf("%d connections hung up, %d ended", a.count(Hangup), a.count(Finish))
+	}
+	sent := len(a.sent[2])
+	if a.up(2); a.count(Finish) != 2 || a.count(Hangup) != 0 {
+		t.Errorf("the new one: %d hung up, %d ended", a.count(Hangup), a.count(Finish)-1)
+	}
+	a.says(2, data(1, 6000, 0), "what had come")
+	a.wantReceived("what had come")
+	if len(a.sent[2]) != sent {
+		t.Errorf("sent on it: %v", a.sent[2][sent:])
+	}
+	a.cut(0)
+	if a.later(); len(a.dialed) != 0 {
+		t.Errorf("dialled %v before all have ended", a.dialed)
+	}
+	a.cut(2)
+	if a.later(); len(a.dialed) != 1 || a.dialed[0] != 0 {
+		t.Errorf("dialled %v", a.dialed)
+	}
+	a.up(0)
+	a.send(there, "goes on")
+	for _, h := range a.sent[0] {
+		if h.Kind() == wire.Data && h.Sequence != 0 {
+			t.Errorf("sent during the trial: %v", h)
+		}
+	}
+}
+
+// A connection that is being made when another one is lost, and fails, is over.
+func TestAConnectionThatIsBeingMadeMayFail(t *testing.T) {
+	a := newAnonymousPeer(t, true)
+	a.answers(2)
+	a.dialed = nil // path 1 is dialed
+	a.cut(0)
+	a.later()
+	if len(a.dialed) != 0 {
+		t.Errorf("dialled %v before all have ended", a.dialed)
+	}
+	a.cut(1)
+	if a.later(); len(a.dialed) != 1 || a.dialed[0] != 0 {
+		t.Errorf("dialled %v", a.dialed)
+	}
+}
+
+// A peer that does not end its side of a connection is not waited for without end.
+func TestAConnectionThatThePeerDoesNotEnd(t *testing.T) {
+	a := newAnonymousPeer(t, true)
+	a.answers(2)
+	a.up(1)
+	a.passes(1)
+	a.up(2)
+	a.cut(1)
+	if a.count(Finish) != 2 || a.count(Drain) != 0 {
+		t.Fatalf("%d connections are to be ended, %d drained", a.count(Finish), a.count(Drain))
+	}
+	a.says(0, wire.Header{Sequence: 3, DestPort: wire.ProbePort, Extensions: paths(t, MaxPaths)}, "") // an answer that was on its way
+	a.now += a.m.cfg.Handshake
+	a.m.Advance(a.now)
+	if a.do(); a.count(Drain) != 2 || a.count(Hangup) != 0 {
+		t.Errorf("%d are drained, %d hung up", a.count(Drain), a.count(Hangup))
+	}
 }

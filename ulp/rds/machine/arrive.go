@@ -10,7 +10,7 @@ type incoming struct {
 	filled int
 }
 
-// A Verdict says what becomes of a segment.
+// A Verdict says what to do with a segment.
 type Verdict uint8
 
 // The verdicts.
@@ -20,9 +20,9 @@ const (
 	Dead                // the link is gone
 )
 
-// Begin offers the header of a segment that has come over a link, with the length of its
-// data. If the verdict is Take, the owner copies the data into the buffer, which has
-// that length, and calls Fill with it; after an acknowledgement alone, it need not.
+// Begin processes the header of a segment that has arrived over a link, with the length
+// of its data. If the verdict is Take, the owner copies the data into the buffer, which
+// has that length, and calls Fill. After an acknowledgement alone, it need not.
 func (p *Path) Begin(now Time, link Link, h *wire.Header, n int) ([]byte, Verdict) {
 	m := p.conn.m
 	m.at(now)
@@ -41,6 +41,9 @@ func (p *Path) Begin(now Time, link Link, h *wire.Header, n int) ([]byte, Verdic
 		return nil, Dead
 	}
 	early := p.index > 0 && h.Kind().Sequenced() && !p.conn.inOrder && p.conn.generation == 0
+	if len(p.trial.undecided) > 0 && !p.conn.room(int(h.Len)) {
+		p.decide()
+	}
 	if len(p.after) > 0 || early || h.Kind().Sequenced() && !p.conn.room(int(h.Len)) {
 		if !p.paused {
 			p.paused = true
@@ -84,8 +87,9 @@ func (p *Path) share(left int) int {
 	return left
 }
 
-// room reports whether a message may be held. One is always taken from a peer of which
-// nothing is held. Types of service with nothing held may go on up to twice the peer's bound.
+// room reports whether a message may be held. One is always accepted from a peer of which
+// nothing is held. Types of service with nothing held may continue up to twice the peer's
+// bound.
 func (c *Conn) room(n int) bool {
 	m, of := c.m, c.peer
 	switch n = cost(n); {
@@ -103,7 +107,7 @@ func (c *Conn) reserve(n int) {
 	c.m.held += n
 }
 
-// resume lets those go on that wait for memory and have room now.
+// resume lets paths continue that have waited for memory and have room now.
 func (m *Machine) resume() {
 	kept := m.paused[:0]
 	for _, p := range m.paused {
@@ -123,8 +127,8 @@ func (m *Machine) resume() {
 	}
 }
 
-// note takes what a header tells of this side's messages and credits. It reports
-// whether the link is still up.
+// note processes what a header says of this side's messages and credits. It
+// reports whether the link is still up.
 func (p *Path) note(h *wire.Header) bool {
 	if p.credits {
 		if p.granted--; p.granted < 0 {
@@ -150,7 +154,8 @@ func (p *Path) note(h *wire.Header) bool {
 	return p.believe(h.Ack)
 }
 
-// believe takes an acknowledgement. It reports whether the link is still up.
+// believe processes an acknowledgement. It reports whether the link is still
+// up.
 func (p *Path) believe(ack uint64) bool {
 	sent := p.next - 1
 	if p.current != nil && p.current != &p.sentMap && p.current.h.Sequence == sent && p.current.h.Flags&wire.Retransmitted == 0 {
@@ -192,8 +197,11 @@ func (p *Path) abandon() {
 // arrived handles a whole message.
 func (p *Path) arrived(h *wire.Header, data []byte) {
 	kind := h.Kind()
+	if p.undecided(h, data) {
+		return
+	}
 	if kind.Sequenced() {
-		if !p.inTurn(h) {
+		if !p.inTurn(h, data) {
 			p.drop(data)
 			return
 		}
@@ -208,7 +216,7 @@ func (p *Path) arrived(h *wire.Header, data []byte) {
 	p.drop(data)
 }
 
-// drop gives the memory of a whole message back.
+// drop releases the memory of a whole message.
 func (p *Path) drop(data []byte) {
 	m := p.conn.m
 	p.conn.reserve(-cost(len(data)))
@@ -216,16 +224,16 @@ func (p *Path) drop(data []byte) {
 	m.resume()
 }
 
-// inTurn judges a sequence number, and reports whether the message is to be handled. As
-// in Linux, one is a duplicate if it is low and says that it was sent before. A low one
-// that does not say so is of a peer that has begun anew; that can be so only on a new link.
-func (p *Path) inTurn(h *wire.Header) bool {
+// inTurn checks a sequence number, and reports whether the message must be handled. As in
+// Linux, one is a duplicate if it is low and says that it was sent before. A low one that
+// does not say so is of a peer that has begun anew; that can be so only on a new link.
+func (p *Path) inTurn(h *wire.Header, data []byte) bool {
 	again := h.Flags&wire.Retransmitted != 0
 	if h.Kind() == wire.Probe && again {
 		return true // it repeats a number so as to be the first
 	}
 	if p.last == 0 {
-		p.begun = h.Sequence
+		p.begunByData = h.Sequence == 1 && h.Kind() == wire.Data
 	} else if p.renumbers(h) {
 		p.last, p.expected = 0, 1
 	}
@@ -235,10 +243,10 @@ func (p *Path) inTurn(h *wire.Header) bool {
 	}
 	seen := h.Sequence < p.expected
 	if c := p.conn; c.anonymous() { // what the path has seen may be of another one of the peer's
-		data := h.Kind() == wire.Data
-		seen = data && again && h.Sequence <= c.ports.last(h.SourcePort)
-		if data && !seen {
-			c.ports.note(h.SourcePort, h.Sequence)
+		isData := h.Kind() == wire.Data
+		seen = isData && again && p.receivedBefore(h, data)
+		if isData && !seen {
+			p.noted(h, data)
 		}
 	}
 	switch {
@@ -260,17 +268,18 @@ func (p *Path) inTurn(h *wire.Header) bool {
 }
 
 // renumbers reports whether a peer begins its numbers anew on a link. Linux does so over TCP, once, when the
-// probe tells it that this node has restarted: in the midst of sending what it had for the former one.
+// probe tells it that this node has restarted: in the midst of sending what it had for the former one, or behind
+// its first message on the path if that is no data.
 func (p *Path) renumbers(h *wire.Header) bool {
-	if p.renumbered || p.conn.acks() || p.begun == 1 || h.Sequence != 1 || h.Flags&wire.Retransmitted != 0 {
+	if p.renumbered || p.conn.acks() || p.begunByData || h.Sequence != 1 || h.Flags&wire.Retransmitted != 0 {
 		return false
 	}
 	p.renumbered = true
 	return true
 }
 
-// dispatch hands a message to whom it is for. It reports whether that is a socket,
-// which holds the memory from now on.
+// dispatch passes a message to its destination. It reports whether that is a
+// socket, which holds the memory from now on.
 func (p *Path) dispatch(kind wire.Kind, h *wire.Header, data []byte) bool {
 	m, c := p.conn.m, p.conn
 	switch kind {
@@ -291,6 +300,9 @@ func (p *Path) dispatch(kind wire.Kind, h *wire.Header, data []byte) bool {
 		}
 		p.answer(h)
 	case wire.Pong, wire.Data:
+		if kind == wire.Pong && p.pong(h) {
+			return false
+		}
 		x, err := wire.ParseExtensions(h.Extensions)
 		if err != nil {
 			return false // Check has refused it
@@ -342,9 +354,12 @@ func (p *Path) answer(h *wire.Header) {
 	}
 	c.pongs++
 	msg := &message{h: wire.Header{SourcePort: wire.PingPort, DestPort: h.SourcePort}, pong: c}
-	if h.SourcePort == wire.ProbePort {
+	probe := h.SourcePort == wire.ProbePort
+	if probe {
 		msg.h.Extensions = c.introduction()
-		p.queue.push(msg) // probes and their answers are of path 0
+	}
+	if probe || c.anonymous() { // as Linux does: it may be of a trial
+		p.queue.push(msg)
 		p.transmit()
 		return
 	}

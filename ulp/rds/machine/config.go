@@ -23,14 +23,15 @@ type Config struct {
 	MaxPerPeer    int // those that one peer may open (32)
 	MaxSockets    int // (32,768)
 
-	ReconnectMin time.Duration // the first bound of the random delay between tries (1 ms)
-	ReconnectMax time.Duration // its last bound (1 s)
-	Attempts     int           // tries in a row after which a connection's messages fail; 0: try for ever
+	ReconnectMin time.Duration // the initial bound of the random delay between tries (1 ms)
+	ReconnectMax time.Duration // its final bound (1 s)
+	Attempts     int           // tries in a row after which a connection's messages fail; 0: try forever
 	Handshake    time.Duration // how long data wait for the peer's probe or pong (1 s)
-	Silence      time.Duration // how long after that a peer that is new may say nothing (10 s)
+	Silence      time.Duration // how long after that a new peer may be silent (10 s)
 
-	// Alloc returns memory for a message that is received; Free takes it back if the
-	// message does not reach a socket. What is in it does not matter. Nil: Go's.
+	// Alloc returns memory for a message that is received, with undefined contents.
+	// Free takes it back if the message does not reach a socket. Nil stands for Go's
+	// memory.
 	Alloc func(n int) []byte
 	Free  func([]byte)
 
@@ -38,28 +39,28 @@ type Config struct {
 	AckBytes int // the same in bytes (16 MiB)
 }
 
-// A Carrier describes what carries connections: TCP, or RDMA verbs.
+// A Carrier describes a transport of connections: TCP, or RDMA verbs.
 type Carrier struct {
 	Name       string
 	Fragment   int  // bytes of a message that each segment carries; 0: all of them
 	Operations bool // RDMA operations are possible
 	Acks       bool // the peer acknowledges in headers; else the carrier says what has arrived
 	Paths      int  // connections that a peer may use at once, 1 to 8
-	TOS        bool // a request tells the type of service; else all messages go with that of 0
+	TOS        bool // a request names the type of service; else all messages have type 0
 
-	// Introduces says that both sides tell their generations when a link is made: see
-	// Params. Then no probes are sent, which Linux understands over TCP only.
+	// Introduces says that both sides exchange their generations when a link is set
+	// up: see Params. Then no probes are sent, which Linux supports only over TCP.
 	Introduces bool
 
-	// OrderedDial gives dialling to the node with the lower address (RDS over TCP). Without
+	// OrderedDial lets only the node with the lower address dial (RDS over TCP). Without
 	// it, both may dial, and requests that cross are rejected (RDS over RDMA).
 	OrderedDial bool
 }
 
-// MaxPaths is the most paths that a connection can have, as in Linux.
+// MaxPaths is the maximum of paths of a connection, as in Linux.
 const MaxPaths = 8
 
-// withDefaults returns the configuration with defaults in place of zeros.
+// withDefaults returns the configuration with defaults instead of zeros.
 func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		v *int

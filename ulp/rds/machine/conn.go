@@ -2,7 +2,8 @@ package machine
 
 import "urnic/ulp/rds/wire"
 
-// A Conn is what a node has with a peer, over one carrier and with one type of service.
+// A Conn is the connection of a node with a peer, over one carrier and with one type of
+// service.
 type Conn struct {
 	m       *Machine
 	key     Key
@@ -12,7 +13,7 @@ type Conn struct {
 	agreed     int      // paths that both sides support; 0: not known yet
 	used       int      // of them, those that messages are spread over
 	acquainted bool     // the peer knows this life of the node: what it acknowledges is of this life
-	generation uint32   // the peer's; 0: it has told none
+	generation uint32   // the peer's; 0: not known
 	former     []uint32 // generations of the peer's earlier lives, the latest last
 	waiting    fifo[*message]
 	pongs      int // in the queues of paths
@@ -25,8 +26,14 @@ type Conn struct {
 	met       bool // a segment has come from the peer
 	numbered  bool // messages of sockets have numbers, which the peer may have received
 
-	inOrder bool   // the peer sends nothing more on path 0 that it chose before it knew of others
-	ports   recent // of the peer, if it is anonymous
+	inOrder  bool     // the peer sends nothing more on path 0 that it chose before it knew of others
+	contents contents // of messages of the peer, if it is anonymous
+	ports    recent   // of the peer, if it is anonymous
+
+	firstPorts   recent // the same, on path 0, if this node makes the links
+	trials       int    // of links, that have failed in a row
+	proved       bool   // a link has passed its trial
+	renumberings int    // how often they have failed maxTrials times
 }
 
 // Key returns what names the connection.
@@ -35,23 +42,23 @@ func (c *Conn) Key() Key { return c.key }
 // Paths returns the paths that there are, at least one.
 func (c *Conn) Paths() []*Path { return c.paths }
 
-// Generation returns the peer's generation number; 0 if it has told none.
+// Generation returns the peer's generation number; 0 if it is not known.
 func (c *Conn) Generation() uint32 { return c.generation }
 
 // lower reports whether this node has the lower address, which dials if the order of
 // addresses decides.
 func (c *Conn) lower() bool { return c.m.cfg.Addr.Less(c.key.Peer) }
 
-// Acknowledges reports whether the peer acknowledges in headers. Else Path.Acked is to be
-// called.
+// Acknowledges reports whether the peer acknowledges in headers. Else the owner must call
+// Path.Acked.
 func (c *Conn) Acknowledges() bool { return c.acks() }
 
-// acks reports whether messages are acknowledged in headers. A peer that tells its
-// generation does so over any carrier: that a lower layer has taken data does not say that
-// the node has (RDS 3.1, "Sequence numbers and acknowledgements").
+// acks reports whether messages are acknowledged in headers. A peer that sends its
+// generation does so over any carrier: that a lower layer has accepted data does not say
+// that the node has (RDS 3.1, "Sequence numbers and acknowledgements").
 func (c *Conn) acks() bool { return c.carrier.Acks || c.generation != 0 }
 
-// path returns the path with an index, and makes those up to it.
+// path returns the path with an index, and creates those up to it.
 func (c *Conn) path(i int) *Path {
 	for len(c.paths) <= i {
 		c.paths = append(c.paths, newPath(c, len(c.paths)))
@@ -66,8 +73,8 @@ func (c *Conn) pathOf(port uint16) *Path {
 	return c.path(int(uint64(h) * uint64(c.used) >> 32))
 }
 
-// mapChanged has the map of congested ports sent on each path that is up: on one of them
-// alone it could be overtaken by an older one, which the peer would take for the newer.
+// mapChanged makes each path that is up send the map of congested ports: on only one of
+// them, it could be overtaken by an older map, which the peer would take for the newer.
 func (c *Conn) mapChanged() {
 	for _, p := range c.paths {
 		if p.state == Up {
@@ -87,7 +94,8 @@ func (c *Conn) took(data []byte) {
 	c.free()
 }
 
-// free tells the sockets that wait for congested ports that some may be free.
+// free notifies the sockets that wait for congested ports that some may be
+// free.
 func (c *Conn) free() {
 	c.m.report(Event{Kind: Uncongested, Peer: c.key.Peer, TOS: c.key.TOS})
 	c.congested.wake(c.m)

@@ -8,7 +8,7 @@ import (
 	"urnic/ulp/rds/wire"
 )
 
-// dialling makes a node, and counts in its effects.
+// dialing makes a node, and counts in its effects.
 type dialling struct {
 	t *testing.T
 	m *Machine
@@ -60,7 +60,7 @@ func (d *dialling) count(k EffectKind) (n int) {
 }
 
 // With carriers whose nodes dial in the order of their addresses, the one with the lower address
-// refuses what the other has dialled, and dials itself.
+// refuses what the other has dialed, and dials itself.
 func TestLowerAddressDials(t *testing.T) {
 	d := newDialling(t, carriers["tcp"], "lower")
 	if _, _, err := d.m.Request(0, Request{Key: d.peer()}); err == nil {
@@ -119,6 +119,89 @@ func TestHigherAddressKnocks(t *testing.T) {
 	d.send()
 	if n := d.count(Dial); n != 1 {
 		t.Errorf("it knocks %d times for a message of path %d", n, p.conn.pathOf(d.s.port).index)
+	}
+}
+
+// A peer that is slow to reset what knocks gets nothing there but the handshake, however long it takes: TCP would
+// acknowledge data that the peer never reads. One that never says anything is asked anew.
+func TestNoDataOnALinkThatKnocks(t *testing.T) {
+	for _, carrier := range []string{"tcp", "multipath"} {
+		t.Run(carrier, func(t *testing.T) {
+			d := newDialling(t, carriers[carrier], "higher")
+			d.send()
+			p := d.m.conns[d.peer()].paths[0]
+			pull := func() (data int) {
+				var seg Segment
+				var last uint64
+				for p.Pull(d.m.now, p.link, &seg) {
+					last = max(last, seg.Header.Sequence)
+					if seg.Header.Kind() == wire.Data {
+						data++
+					}
+				}
+				p.Acked(d.m.now, p.link, last) // by TCP
+				return data
+			}
+			link := p.link
+			p.Up(0, link, Params{}) // the peer's system has accepted it
+			pull()
+			patience := d.m.cfg.Handshake + d.m.cfg.Silence
+			for now := time.Duration(0); now < patience; now += d.m.cfg.Handshake / 4 {
+				d.m.Advance(now)
+				if n := pull(); n > 0 || p.state != Up {
+					t.Fatalf("after %v: %d messages are sent, the path is %v", now, n, p.state)
+				}
+			}
+			d.m.Advance(patience)
+			if n := d.count(Hangup); n != 1 || p.state == Up {
+				t.Fatalf("after %v: %d links are ended, the path is %v", patience, n, p.state)
+			}
+			_, link, err := d.m.Request(d.m.now, Request{Key: d.peer()}) // at last
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Up(d.m.now, link, Params{})
+			pull()
+			d.m.Advance(d.m.now + d.m.cfg.Handshake)
+			if n := pull(); n != 1 {
+				t.Errorf("%d messages are sent on the link that the peer has made", n)
+			}
+		})
+	}
+}
+
+// A connection is made again if there was one on its path. One that only knocks is none.
+func TestConnectionsThatAreMadeAgain(t *testing.T) {
+	for _, of := range []string{"lower", "higher"} {
+		d := newDialling(t, carriers["tcp"], of)
+		d.send()
+		again := func(want uint64) {
+			t.Helper()
+			if got := d.m.Counters().Reconnects; got != want {
+				t.Errorf("%s: %d connections were made again; want %d", of, got, want)
+			}
+		}
+		p := d.m.conns[d.peer()].paths[0]
+		connect := func() Link {
+			_, link := p.State()
+			if of == "higher" {
+				p.Up(0, link, Params{}) // it has knocked
+				p.Down(0, link, errors.New("refused"))
+				var err error
+				if _, link, err = d.m.Request(0, Request{Key: d.peer()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.Up(0, link, Params{})
+			return link
+		}
+		link := connect()
+		again(0)
+		p.Down(0, link, errors.New("cut"))
+		again(0)
+		d.m.Advance(0)
+		connect()
+		again(1)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// An Effect is something that the machine's owner is to do.
+// An Effect is something that the machine's owner must do.
 type Effect struct {
 	Kind   EffectKind
 	Path   *Path
@@ -17,7 +17,7 @@ type Effect struct {
 	RKey   uint32     // of Used
 }
 
-// An EffectKind says what an effect is.
+// An EffectKind is the kind of an effect.
 type EffectKind uint8
 
 // The effects.
@@ -25,16 +25,16 @@ const (
 	Dial       EffectKind = iota // open a connection for Path, and call Path.Up or Path.Failed
 	Hangup                       // close the connection Link of Path; call Path.Down when it is
 	Finish                       // send nothing more over the connection Link of Path, receive what comes until it ends, and call Path.Down
-	Drain                        // the same, without what has not come yet: the peer has made a new connection
+	Drain                        // the same, also after Finish, without what has not come yet: the peer has made a new connection, or does not end this one
 	CatchUp                      // receive what has come over the connection Link of Path, and call Path.CaughtUp when all of it is
-	Reconsider                   // ask again about the peer's requests that were answered with ErrPresent, in their order
+	Reconsider                   // repeat the peer's requests that were answered with ErrPresent, in their order
 	Transmit                     // Path has something to send: call Path.Pull until it has no more
 	Resume                       // Path may be read from again
 	Readable                     // Socket has a message to receive
 	Writable                     // Socket may be sent from, where it could not
-	Report                       // tell of Event
+	Report                       // report Event
 	Settled                      // Op has ended
-	Used                         // a message for Socket tells that the sender has used RKey; Readable comes later
+	Used                         // a message for Socket says that the sender has used RKey; Readable follows later
 )
 
 var effectNames = [...]string{"dial", "hang up", "finish", "drain", "catch up", "reconsider", "transmit", "resume", "readable", "writable", "report", "settled", "used"}
@@ -46,7 +46,7 @@ func (k EffectKind) String() string {
 	return fmt.Sprintf("effect %d", uint8(k))
 }
 
-// An Event is something that a program may want to know, and that RDS does not tell.
+// An Event reports something that RDS itself does not report to programs.
 type Event struct {
 	Kind   EventKind
 	Peer   netip.Addr
@@ -57,13 +57,13 @@ type Event struct {
 	Err    error   // why
 }
 
-// An EventKind says what has happened.
+// An EventKind is the kind of an event.
 type EventKind uint8
 
 // The events.
 const (
 	MessageLost   EventKind = iota // a message that Send accepted will not be delivered, or may not have been
-	NoSocket                       // a message came for a port that no socket has; it was acknowledged and dropped
+	NoSocket                       // a message arrived for a port that no socket has; it was acknowledged and dropped
 	PeerRestarted                  // the peer has another generation number
 	PeerViolation                  // the peer has broken a rule: Err is a *Violation
 	Connected                      // a path is up
@@ -78,8 +78,8 @@ func (m *Machine) emit(e Effect) { m.effects = append(m.effects, e) }
 // report queues an event.
 func (m *Machine) report(e Event) { m.emit(Effect{Kind: Report, Event: e}) }
 
-// Effects returns what is to be done since the last call, in order. The slice is valid
-// until the next call of any method.
+// Effects returns the effects since the last call, in order. The slice is valid until
+// the next call of any method.
 func (m *Machine) Effects() []Effect {
 	if len(m.effects) == 0 {
 		return nil

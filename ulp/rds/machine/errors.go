@@ -20,7 +20,7 @@ var (
 	ErrAddress      = errors.New("rds: the address is not that of a host, or not of the node's family")
 )
 
-// Why messages are lost that a call has accepted. An Event reports them.
+// Why accepted messages are lost. An Event reports them.
 var (
 	ErrPeerRestarted = errors.New("rds: the peer has restarted before it acknowledged the message")
 	ErrUnreachable   = errors.New("rds: the peer can't be reached")
@@ -37,7 +37,7 @@ func configError(format string, args ...any) error {
 type Violation struct {
 	Peer   netip.Addr
 	Rule   Rule
-	Reason string // what was found, for people
+	Reason string // what was found, human-readable
 	Err    error  // the cause, if there is one
 }
 
@@ -85,23 +85,23 @@ func (r Rule) String() string {
 	return fmt.Sprintf("rule %d", uint8(r))
 }
 
-// Why links end or are not made.
+// Why links end or are not set up.
 var (
-	// ErrRejected says that the peer has rejected a request: it may have one of its own under way.
+	// ErrRejected says that the peer has rejected a request: its own request may be outstanding.
 	ErrRejected = errors.New("rds: the peer has rejected the connection, as it connects itself or wants another version")
 	// ErrBusy says that both sides dial, and that the other's request is the one that counts.
 	ErrBusy   = errors.New("rds: both sides connect at once: this one goes on with its own request")
 	errSilent = errors.New("rds: the peer has connected and said nothing")
-	// ErrPresent says that there is a connection already. It has to end first, or to tell how many paths there are.
+	// ErrPresent says that there is already a connection. It has to end first, or to show how many paths there are.
 	ErrPresent = errors.New("rds: there is a connection already")
 	errKnock   = errors.New("rds: the node with the lower address is the one that dials")
-	// ErrReplaced says that the peer has made a new connection: it knows nothing of the old one any more.
+	// ErrReplaced says that the peer has made a new connection: it no longer knows the old one.
 	ErrReplaced = errors.New("rds: the peer has made a new connection")
-	errRegather = errors.New("rds: another connection to the peer is lost, which does not tell which one a new connection is for")
 	errRestart  = errors.New("rds: the peer has restarted")
 )
 
-// An Unreachable says that a peer could not be reached in as many tries as there may be.
+// An Unreachable reports that a peer could not be reached in the permitted number of
+// tries.
 type Unreachable struct {
 	Peer netip.Addr
 	Err  error // of the last try

@@ -162,6 +162,8 @@ func (w *world) allows(x *exchange) bool {
 // Whatever goes wrong at any step of an exchange, what was accepted is delivered once and in
 // order, or its sender is told.
 func TestFaultsAtEveryStep(t *testing.T) {
+	var all tally
+	all.wants(t, 80_000)
 	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
@@ -181,6 +183,7 @@ func TestFaultsAtEveryStep(t *testing.T) {
 					}
 				}
 			}
+			all.add(runs)
 			t.Logf("%d schedules", runs)
 		})
 	}
@@ -190,6 +193,8 @@ func TestFaultsAtEveryStep(t *testing.T) {
 // first by less than a handshake takes.
 func TestTwoFaultsAtEveryStep(t *testing.T) {
 	const longest = 40
+	var all tally
+	all.wants(t, 80_000)
 	x := &exchanges[0]
 	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
@@ -210,6 +215,7 @@ func TestTwoFaultsAtEveryStep(t *testing.T) {
 					}
 				}
 			}
+			all.add(runs)
 			t.Logf("%d schedules", runs)
 		})
 	}

@@ -20,7 +20,7 @@ func (f *fifo[T]) push(v T) {
 // first returns the oldest element. There must be one.
 func (f *fifo[T]) first() T { return f.items[f.head] }
 
-// pop takes the oldest element out. There must be one.
+// pop removes the oldest element. There must be one.
 func (f *fifo[T]) pop() T {
 	var none T
 	v := f.items[f.head]
@@ -34,5 +34,5 @@ func (f *fifo[T]) pop() T {
 // all returns the elements, the oldest first.
 func (f *fifo[T]) all() []T { return f.items[f.head:] }
 
-// replace puts elements in the place of those that there are.
+// replace replaces all elements.
 func (f *fifo[T]) replace(items []T) { f.items, f.head = items, 0 }

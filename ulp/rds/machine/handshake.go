@@ -46,18 +46,18 @@ func (p *Path) introduced(generation uint32) {
 	p.known, p.conn.acquainted = true, true
 	p.shake(&wire.Extensions{Has: 1 << wire.ExtGeneration, Generation: generation})
 	if p.state == Up {
-		p.why, p.since = nudge, m.now
+		p.why = nudge
 		m.set(p, m.now+nudgeAfter)
 	}
 }
 
-// nudgeAfter is how long a peer may say nothing on a new link until it is sent an
+// nudgeAfter is how long a peer may be silent on a new link until it is sent an
 // acknowledgement alone.
 const nudgeAfter = 100 * time.Millisecond
 
-// nudge sends an acknowledgement alone to a peer that has said nothing on a link. Each peer
-// sends its map first. But Linux's siw may overlook what has come while it was accepting the
-// connection, until something more comes. A peer that has never said anything loses its place after a while.
+// nudge sends an acknowledgement alone to a peer that has been silent on a link. Each peer sends its map
+// first. But Linux's siw may overlook what has arrived while it was accepting the connection, until
+// something more arrives. A peer that has never sent anything loses its slot after a while.
 func (p *Path) nudge() {
 	m := p.conn.m
 	silent := m.now - p.since
@@ -72,15 +72,16 @@ func (p *Path) nudge() {
 	}
 }
 
-// held reports whether data wait for the handshake: until it is known how many paths
-// there are, and whether the peer that has told its generation has restarted.
+// held reports whether data waits for the handshake: until it is known how many
+// paths there are, and whether the peer, which has sent its generation, has
+// restarted.
 func (p *Path) held() bool {
 	c := p.conn
 	if c.agreed == 0 {
 		return true
 	}
 	if c.generation == 0 {
-		return c.anonymous() && !p.taken
+		return c.anonymous() && (!p.taken || !p.trial.passed)
 	}
 	first := c.paths[0]
 	// On path 0, data are behind the probe. On the others, a peer that does not know yet that
@@ -98,9 +99,9 @@ func (p *Path) greet(k wire.Kind) {
 	}
 }
 
-// answered notes that the peer has answered the probe, or should have: it knows this
-// node's generation now. What it acknowledged before may have been of an earlier life of this node:
-// on paths where it did, which may be faster than path 0, it is asked again. What it acknowledges now counts.
+// answered notes that the peer has answered the probe, or should have: it now knows this node's generation.
+// What it acknowledged before may have been of an earlier life of this node: on paths where it did, which may
+// be faster than path 0, it is asked again. What it acknowledges now counts.
 func (p *Path) answered(ack uint64) {
 	if p.index > 0 {
 		return
@@ -122,8 +123,8 @@ func (p *Path) answered(ack uint64) {
 	}
 }
 
-// settle lets data in on the other paths. Before it knew that there are some, Linux sent all
-// on path 0; its answer to the probe comes behind that. Data on another path would overtake it.
+// settle accepts data on the other paths. Before it knew of them, Linux sent all on path 0; its
+// answer to the probe follows that. Data on another path would overtake it.
 func (c *Conn) settle() {
 	if c.inOrder {
 		return
@@ -151,7 +152,7 @@ func (p *Path) mistaken() {
 // maxFormer is how many earlier generations of a peer are remembered.
 const maxFormer = 16
 
-// shake completes the handshake with what the peer has told; nil if it has told
+// shake completes the handshake with what the peer has sent; nil if it has sent
 // nothing in time.
 func (p *Path) shake(x *wire.Extensions) {
 	c := p.conn
@@ -183,12 +184,15 @@ func (p *Path) shake(x *wire.Extensions) {
 		return // restarted has ended it
 	}
 	p.shaken = true
-	if p.known {
+	if p.known && !p.ending && p.trial.passed {
 		c.m.set(p, never)
 	}
 	c.agree(x)
 	for i := range c.agreed {
 		q := c.path(i)
+		if i > 0 && q.next == 1 && c.tried() {
+			q.renumber()
+		}
 		if i > 0 && c.lower() {
 			q.want()
 		}
@@ -197,7 +201,7 @@ func (p *Path) shake(x *wire.Extensions) {
 	}
 }
 
-// agree takes the number of paths that the peer names; 1 if it names none. A peer that does so
+// agree sets the number of paths that the peer names; 1 if it names none. A peer that does so
 // late was taken for one with a single path: messages go on using that until it is empty.
 func (c *Conn) agree(x *wire.Extensions) {
 	n := 1
@@ -214,9 +218,9 @@ func (c *Conn) agree(x *wire.Extensions) {
 	}
 }
 
-// restarted forgets what a former life of the peer knew. What it has not acknowledged
-// may have been delivered or not, and is not sent again. The numbers of this node's messages
-// go on: a receiver takes any that are higher.
+// restarted forgets what a former life of the peer knew. What it has not acknowledged may
+// have been delivered or not, and is not sent again. The numbers of this node's messages
+// continue: a receiver accepts any that are higher.
 func (c *Conn) restarted(heard *Path) {
 	m := c.m
 	m.report(Event{Kind: PeerRestarted, Peer: c.key.Peer, TOS: c.key.TOS, Err: errRestart})

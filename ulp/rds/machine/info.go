@@ -7,7 +7,7 @@ import (
 	"urnic/ulp/rds/wire"
 )
 
-// An Info is what a machine has at a moment. It shares nothing with the machine.
+// An Info is a snapshot of a machine. It shares nothing with the machine.
 type Info struct {
 	Counters  Counters
 	Held      int // bytes of messages that were received and not read, of all peers
@@ -35,7 +35,7 @@ type SocketInfo struct {
 // A ConnInfo describes a connection.
 type ConnInfo struct {
 	Key        Key
-	Generation uint32 // of the peer; 0: it has told none
+	Generation uint32 // of the peer; 0: not known
 	Agreed     int    // paths; 0: not known yet
 	Waiting    int    // messages until it is known
 	Held       int    // bytes of the peer's messages that are not read
@@ -52,12 +52,12 @@ type PathInfo struct {
 	Acked           uint64 // the last that the peer has acknowledged
 	Received        uint64 // the last that was received
 	Queued, Unacked int    // messages
-	Tries           int    // to connect, since the peer was last heard
+	Tries           int    // to connect, since the last segment of the peer
 	Retry           time.Duration
 	Waits           bool // a new try begins after Retry
 	Paused          bool // what comes next waits for memory
 	FlowControl     bool
-	Credit, Owed    int   // Sends that the peer has room for; receives that it is not told of yet
+	Credit, Owed    int   // Sends that the peer has credits for; receives that are not yet reported to it
 	Failure         error // why the last link was lost or not made; nil if there is a link
 }
 
@@ -72,8 +72,8 @@ type MessageInfo struct {
 	Retransmit bool // it is sent again
 }
 
-// Info returns what there is. Of each kind of messages it describes up to limit; how long it takes grows with
-// the sockets and paths, not with the messages beyond.
+// Info returns a snapshot. It describes up to limit messages of each kind. Its time grows with the number of
+// sockets and paths, not with the messages beyond the limit.
 func (m *Machine) Info(now Time, limit int) *Info {
 	m.at(now)
 	i := &Info{

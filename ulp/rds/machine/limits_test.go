@@ -46,7 +46,7 @@ func TestFormerGenerationsAreBounded(t *testing.T) {
 }
 
 // A host that connects and says nothing loses its connection after a while, and its place. One
-// that has spoken may be silent for ever.
+// that has spoken may be silent forever.
 func TestSilentHostsAreForgotten(t *testing.T) {
 	for _, speaks := range []bool{false, true} {
 		r := newRawPeer(t, Params{}, nil)

@@ -25,16 +25,16 @@ type Machine struct {
 	nextID uint64
 
 	own    Conn    // of the node with itself: the memory of its own messages, and who waits for its ports
-	full   waiters // sockets that have found no room for a message to the node itself
+	full   waiters // sockets that have found no space for a message to the node itself
 	paused []*Path // that wait for memory
 
 	timers         timers
-	doubts         fifo[*Conn] // that wait for news of congested ports, the longest first
+	doubts         fifo[*Conn] // that wait for maps of congested ports, the longest first
 	effects, given []Effect
 	counters       Counters
 }
 
-// Counters count what has happened at a node.
+// Counters counts events of a node.
 type Counters struct {
 	Sent, Received      uint64 // messages of sockets
 	Retransmitted       uint64
@@ -45,14 +45,15 @@ type Counters struct {
 	Pings, Pongs        uint64 // received
 	PingsDropped        uint64 // pings that were not answered, as too many answers were queued
 	Violations          uint64
-	Connects, Losses    uint64
+	Connects, Losses    uint64 // of connections
+	Reconnects          uint64 // connections that replace one that was lost
 	Lost                uint64 // messages that were accepted and not delivered, or perhaps not
 	CongestedSends      uint64 // calls of Send that were refused
 	Operations          uint64 // RDMA operations that were issued; again on a new link counts again
 	OperationsFailed    uint64
 }
 
-// New makes a node. The error says what of the configuration can't be used.
+// New returns a new node. The error says what is invalid in the configuration.
 func New(cfg Config) (*Machine, error) {
 	cfg = cfg.withDefaults()
 	cfg.Addr = cfg.Addr.Unmap()
@@ -70,7 +71,7 @@ func New(cfg Config) (*Machine, error) {
 	return m, nil
 }
 
-// Counters returns what has happened so far.
+// Counters returns the counters of the node.
 func (m *Machine) Counters() Counters { return m.counters }
 
 // Held returns how many bytes are held for messages that were received and not read.
@@ -83,7 +84,7 @@ type Key struct {
 	Carrier int // index into Config.Carriers
 }
 
-// conn returns the connection of a key, and makes it if there is none.
+// conn returns the connection of a key, and creates it if there is none.
 func (m *Machine) conn(k Key) (*Conn, error) {
 	if c := m.conns[k]; c != nil {
 		return c, nil

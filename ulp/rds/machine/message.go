@@ -12,7 +12,7 @@ type message struct {
 	data   []byte
 	op     *Operation // precedes it, or nil
 	id     uint64
-	free   func() // gives data back
+	free   func() // releases data
 	memory Memory // what data lie in, or nil
 	socket *Socket
 	path   *Path    // whose queue it has entered
@@ -24,11 +24,11 @@ type message struct {
 	urgent bool // it asks for an acknowledgement
 	hasty  bool // the same, as its socket waits for all to be acknowledged
 
-	gone bool // its socket does not want it any more: it is dropped when it can be
+	gone bool // its socket no longer wants it: it is dropped when that is possible
 }
 
-// cost is how many bytes of a send buffer or receive queue a message of n bytes takes. An
-// empty message takes memory too.
+// cost is how many bytes of a send buffer or receive queue a message of n bytes uses. An
+// empty message uses memory too.
 func cost(n int) int { return max(n, 256) }
 
 // An Endpoint is a port of a node.

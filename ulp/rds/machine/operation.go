@@ -12,8 +12,8 @@ import (
 // to the same port behind it, wait for the answer; messages of other pairs of sockets pass
 // by. The message of a Write is sent at once behind it.
 //
-// An operation ends with a Settled effect: without an error when the answer is there, or
-// when the peer has acknowledged what came behind the Write.
+// An operation ends with a Settled effect. It has no error if the answer has arrived, or
+// if the peer has acknowledged what followed the Write.
 type Operation struct {
 	Arg      any  // the carrier's
 	Answered bool // the peer answers: a Read or an atomic
@@ -26,13 +26,13 @@ type Operation struct {
 	issued  bool // on the present link
 	done    bool // answered
 	doomed  bool // it is not issued again
-	settled bool // its end was told
+	settled bool // its end was reported
 	tries   int  // how often it was issued
 }
 
 // maxTries is how often an operation is issued, each time on another link. An operation
-// because of which each link is lost must come to an end, even if nothing tells that it is
-// to blame; links that are cut by chance must not end it.
+// that breaks each link must end, even if nothing shows that it is to blame; links that
+// are cut by chance must not end it.
 const maxTries = 100
 
 // A pair is a socket and the port that it sends to.
@@ -46,7 +46,7 @@ func (msg *message) pair() pair { return pair{msg.socket, msg.h.DestPort} }
 // awaits reports whether the message waits for an answer.
 func (msg *message) awaits() bool { return msg.op != nil && msg.op.Answered && !msg.op.done }
 
-// unissued reports whether the message has an operation that is to be issued before it.
+// unissued reports whether the message has an operation that must be issued before it.
 func (msg *message) unissued() bool { return msg.op != nil && !msg.op.issued && !msg.op.done }
 
 // postpones reports whether the operation of a message, and all behind it, have to wait: until it is
@@ -59,10 +59,10 @@ func (p *Path) postpones(msg *message) bool {
 // Doomed reports whether the operation was issued on a link that was lost, and can't be repeated.
 func (op *Operation) Doomed() bool { return op.doomed }
 
-// over reports whether nothing is to be sent any more: of a silent operation that is answered.
+// over reports whether nothing more has to be sent: for a silent operation that is answered.
 func (msg *message) over() bool { return msg.op != nil && msg.op.Silent && msg.op.done }
 
-// issue makes a segment of the operation of the current message.
+// issue builds a segment with the operation of the current message.
 func (p *Path) issue(s *Segment) {
 	msg := p.current
 	op := msg.op
@@ -98,7 +98,7 @@ func (p *Path) line(msg *message) bool {
 	return true
 }
 
-// advance lets the messages of a line go that wait for no answer any more.
+// advance sends the messages of a line that no longer wait for an answer.
 func (p *Path) advance(key pair) {
 	line := p.lines[key]
 	if line == nil {
@@ -133,9 +133,8 @@ func (p *Path) waiting() []*message {
 	return all
 }
 
-// Done says how an operation of a link has ended: that the answer is there, or, with an
-// error, that it has failed. It counts also when the link is lost, until the operation is issued on
-// another one.
+// Done reports how an operation of a link has ended: the answer has arrived, or, with an error, it
+// has failed. It counts also when the link is lost, until the operation is issued on another one.
 func (p *Path) Done(now Time, link Link, op *Operation, err error) {
 	m := p.conn.m
 	m.at(now)
@@ -185,8 +184,8 @@ func (m *Machine) settle(msg *message, err error) {
 	}
 }
 
-// bury gives up the messages whose operations can't be issued again after a link, and those before
-// it. They wait for its end, as the owner may know by then why they have failed.
+// bury drops the messages whose operations can't be issued again after a link, and those before
+// it. They wait for its end, as by then the owner may know why they have failed.
 func (p *Path) bury(link Link) {
 	if !p.doomed {
 		return
@@ -203,11 +202,10 @@ func (p *Path) bury(link Link) {
 	}
 }
 
-// again prepares an operation for the next link. It reports false if it must not be
-// issued again, so that its message is lost. A Read is repeated; an atomic is not. A Write is
-// repeated if the peer tells on the next link what it has received: once the message behind the Write
-// has arrived, the memory must not be written any more. A peer that tells its generation does;
-// Linux does not.
+// again prepares an operation for the next link. It reports false if it must not be issued again, so
+// that its message is lost. A Read is repeated; an atomic is not. A Write is repeated if the peer
+// reports on the next link what it has received: once the message behind the Write has arrived, the
+// memory must not be written any more. A peer that sends its generation does so; Linux does not.
 func (op *Operation) again(c *Conn) bool {
 	switch {
 	case !op.issued || op.done:

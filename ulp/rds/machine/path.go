@@ -7,8 +7,8 @@ import (
 	"urnic/ulp/rds/wire"
 )
 
-// A Path is a place for a connection of the carrier. Sequence numbers are a path's, and
-// outlive its connections.
+// A Path has at most one connection of the carrier at a time. Sequence numbers belong
+// to the path, and outlive its connections.
 type Path struct {
 	conn  *Conn
 	index int
@@ -30,19 +30,19 @@ type Path struct {
 	sentMap                            message
 
 	// What is received.
-	expected   uint64 // the sequence number after the last that was received
-	last       uint64 // the last on this link, new or not
-	begun      uint64 // the first number on this link
-	renumbered bool   // the peer has begun its numbers anew
-	heard      bool   // a segment has come on this link
-	in         incoming
-	paused     bool    // what comes next has to wait
-	after      []*Path // whose links come first: see follow
+	expected    uint64 // the sequence number after the last that was received
+	last        uint64 // the last on this link, new or not
+	renumbered  bool   // the peer has begun its numbers anew
+	begunByData bool   // the first message on this link was the path's first, and data
+	heard       bool   // a segment has come on this link
+	in          incoming
+	paused      bool    // what comes next has to wait
+	after       []*Path // whose links come first: see follow
 
 	// Flow control.
 	credits bool // it is in use
-	credit  int  // Sends that the peer has room for
-	owed    int  // receives that were posted again, and not told yet
+	credit  int  // Sends that the peer has credits for
+	owed    int  // receives that were posted again, and not reported yet
 	posted  int  // receives that there were at the beginning
 	granted int  // Sends that the peer may still make
 
@@ -63,7 +63,9 @@ type Path struct {
 	known   bool // the peer has answered the probe of this link, and so knows this node's generation
 	taken   bool // the peer has not refused this link
 	ending  bool // nothing more is sent on this link
-	knock   bool // the peer will not take this link, but dial itself
+	knock   bool // the peer will not accept this link, but dial itself
+	trial   trial
+	linked  bool // there was a link before
 	sought  bool // Transmit was emitted, and Pull has not come to the end since
 
 	since Time // when the link came up
@@ -77,7 +79,7 @@ type Path struct {
 	failure error // why the last link was lost or not made
 }
 
-// A State is that of a path.
+// A State is the state of a path.
 type State uint8
 
 // The states of a path.
@@ -108,11 +110,13 @@ const (
 	giveUpSilent
 	nudge
 	waitForRefusal
+	giveUpEnd
+	giveUpTrial
 )
 
-// Params are what is known of a new link.
+// Params are the parameters of a new link.
 type Params struct {
-	Generation uint32 // the peer's, of a carrier that introduces; 0: it has told none
+	Generation uint32 // the peer's, of a carrier that introduces; 0: not known
 
 	Ack     uint64 // the last sequence number that the peer says it has received; 0: it does not say
 	Granted int    // receives that this node has posted; 0: no flow control
@@ -123,17 +127,17 @@ func newPath(c *Conn, index int) *Path {
 	return &Path{conn: c, index: index, next: 1, expected: 1, timer: never, unasked: c.m.cfg.AckEvery}
 }
 
-// Conn returns the connection that the path is of.
+// Conn returns the connection that the path belongs to.
 func (p *Path) Conn() *Conn { return p.conn }
 
 // Index returns the path's number, from 0.
 func (p *Path) Index() int { return p.index }
 
-// State returns the path's state, and its present link.
+// State returns the path's state, and its current link.
 func (p *Path) State() (State, Link) { return p.state, p.link }
 
-// Received returns the last sequence number that was received of a life of the peer: what
-// the private data tell that accept a connection over RDMA. It is 0 if the peer has told
+// Received returns the last sequence number that was received of a life of the peer, for
+// the private data that accept a connection over RDMA. It is 0 if the peer has sent
 // another generation, or none, as then it may have forgotten what it sent.
 func (p *Path) Received(generation uint32) uint64 {
 	if generation == 0 || generation != p.conn.generation {
@@ -147,15 +151,15 @@ func (p *Path) busy() bool {
 	return p.queue.len() > 0 || p.unacked.len() > 0 || p.current != nil || p.ready.len() > 0 || len(p.lines) > 0
 }
 
-// Up says that a link is up: the one that an effect or Request named.
+// Up reports that a link is up: the one that an effect or Request named.
 func (p *Path) Up(now Time, link Link, params Params) {
 	m := p.conn.m
 	m.at(now)
 	if link != p.link || p.state != Connecting {
 		return
 	}
-	p.state = Up
-	p.heard, p.last, p.shaken, p.told, p.known, p.greeted, p.ending, p.taken = false, 0, false, false, false, false, false, false
+	p.state, p.since = Up, m.now
+	p.heard, p.last, p.shaken, p.told, p.known, p.greeted, p.taken = false, 0, false, false, false, false, false
 	p.mapDue, p.probeDue, p.ackDue = true, p.index == 0 && !p.conn.carrier.Introduces, false
 	p.believed, p.confirm = false, false
 	p.bury(link - 1)
@@ -165,12 +169,25 @@ func (p *Path) Up(now Time, link Link, params Params) {
 	p.credits = params.Credit > 0 && params.Granted > 0
 	p.credit, p.granted, p.posted, p.owed = params.Credit, params.Granted, params.Granted, 0
 	m.counters.Connects++
+	if !p.knock {
+		if p.linked {
+			m.counters.Reconnects++
+		}
+		p.linked = true
+	}
 	m.report(Event{Kind: Connected, Peer: p.conn.key.Peer, TOS: p.conn.key.TOS})
 	m.set(p, never)
+	p.trial = trial{passed: !p.conn.tried()}
 	if p.conn.acquainted && params.Ack > 0 && params.Ack < p.next { // else it may be of an earlier life of this node
 		p.acknowledged(params.Ack)
 	}
 	switch {
+	case p.ending:
+		p.end()
+		return
+	case p.conn.tried():
+		p.why = waitForRefusal
+		m.set(p, m.now+refusal)
 	case p.conn.carrier.Introduces:
 		p.introduced(params.Generation)
 	case p.index == 0:
@@ -187,8 +204,8 @@ func (p *Path) Up(now Time, link Link, params Params) {
 	}
 }
 
-// Down says that a link is lost, or that it could not be made; and, after a Hangup effect, that
-// nothing of it is left. Done is called before for the operations that have failed.
+// Down reports that a link is lost, or that it could not be set up; and, after a Hangup effect,
+// that nothing of it is left. Call Done before it for the operations that have failed.
 func (p *Path) Down(now Time, link Link, why error) {
 	p.conn.m.at(now)
 	defer p.conn.forget()
@@ -198,7 +215,7 @@ func (p *Path) Down(now Time, link Link, why error) {
 	p.bury(link)
 }
 
-// lost puts what was sent back into the queue, and sees to a new link.
+// lost puts what was sent back into the queue, and begins a new link.
 func (p *Path) lost(why error) {
 	m := p.conn.m
 	p.failure = why
@@ -214,6 +231,8 @@ func (p *Path) lost(why error) {
 	p.state = Down
 	p.sought, p.hasty, p.hastened, p.unbelieved = false, 0, nil, false // what is sent again asks itself
 	p.reconsider()
+	p.decide()
+	p.doubt()
 	p.abandon()
 	p.after = nil
 	p.passed()
@@ -230,7 +249,8 @@ func (p *Path) lost(why error) {
 	p.retry(why)
 }
 
-// reconsider says that it may be possible now to decide about a request that the peer has made meanwhile.
+// reconsider reports that it may now be possible to decide about a request that the peer has made
+// meanwhile.
 func (p *Path) reconsider() {
 	if p.conn.carrier.OrderedDial && !p.conn.acks() {
 		p.conn.m.emit(Effect{Kind: Reconsider, Path: p})
@@ -240,7 +260,7 @@ func (p *Path) reconsider() {
 // disown reports as lost what was sent and not acknowledged.
 func (p *Path) disown() {
 	for _, msg := range p.unacked.all() {
-		if msg != &p.probe {
+		if msg != &p.probe && msg != &p.trial.ping {
 			p.conn.m.lost(msg, ErrPathUnknown)
 			p.conn.m.finish(msg)
 		}
@@ -248,7 +268,7 @@ func (p *Path) disown() {
 	p.unacked.replace(nil)
 }
 
-// hangUp ends the link of this side's own accord.
+// hangUp ends the link for a reason of this side.
 func (p *Path) hangUp(why error) {
 	if p.state == Down {
 		return
@@ -269,12 +289,13 @@ func (p *Path) violated(r Rule, err error, format string, args ...any) {
 	p.hangUp(v)
 }
 
-// Malformed says that what has come over a link is no header: err is a *wire.FormatError.
+// Malformed reports that what has arrived over a link is no header: err is a
+// *wire.FormatError.
 func (p *Path) Malformed(now Time, link Link, err error) {
 	p.Broken(now, link, RuleFormat, err)
 }
 
-// Broken says that the peer has broken a rule that the carrier watches over.
+// Broken reports that the peer has broken a rule that the carrier checks.
 func (p *Path) Broken(now Time, link Link, rule Rule, err error) {
 	p.conn.m.at(now)
 	if link == p.link && p.state == Up {
@@ -290,7 +311,7 @@ func (p *Path) requeue() {
 		switch {
 		case msg.gone:
 			p.conn.m.finish(msg)
-		case msg == &p.probe:
+		case msg == &p.probe, msg == &p.trial.ping:
 		default:
 			if msg.op != nil && !msg.op.again(p.conn) {
 				p.doomed = true

@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// A peer is what a node knows of an address, over all carriers and types of service.
+// A peer is the state of a peer address, over all carriers and types of service.
 type peer struct {
 	conns int
 	held  int // bytes of its messages that are not read
 }
 
-// forget drops the connection if its peer was never heard, and nothing is to be sent: a host
-// that only connects, or does not speak RDS, must not take the place of a peer. One that messages
-// were sent to may have received them, and acknowledge them later: their numbers are not used again.
+// forget drops the connection if its peer has never sent a segment, and nothing has to be sent: a
+// host that only connects, or does not support RDS, must not use the slot of a peer. A host to which
+// messages were sent may have received them, and acknowledge them later: their numbers are not
+// reused.
 func (c *Conn) forget() {
 	m := c.m
 	if c.met || c.numbered || c.busy() || m.conns[c.key] != c {
@@ -34,8 +35,8 @@ func (c *Conn) forget() {
 	}
 }
 
-// Misconnected notes that a peer has broken a rule when a connection was set up, which is not
-// made. It returns the violation.
+// Misconnected notes that a peer has broken a rule during the setup of a connection, which
+// has failed. It returns the violation.
 func (m *Machine) Misconnected(now Time, peer netip.Addr, rule Rule, err error) *Violation {
 	m.at(now)
 	v := &Violation{Peer: peer, Rule: rule, Err: err}

@@ -364,8 +364,8 @@ func TestTriesCanBeLimited(t *testing.T) {
 }
 
 // A peer has received a message, and tells so when it connects anew; but each connection is lost
-// before anything comes of it. The numbers of messages go on: else what it acknowledges
-// would be of messages that were never sent, on each connection.
+// before anything comes of it. The numbers of messages continue: else what it acknowledges would
+// be of messages that were never sent, on each connection.
 func TestNumbersGoOnForAPeerThatWasNotHeard(t *testing.T) {
 	r := newRawPeer(t, Params{Generation: 7}, nil)
 	s := r.bind()

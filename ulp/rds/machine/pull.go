@@ -8,13 +8,14 @@ type Segment struct {
 	Header wire.Header
 	Data   []byte // without Memory, valid until the message is acknowledged, or the link is down
 	Last   bool   // it ends a message
-	Memory Memory // Options.Memory of the message; the carrier gives it back
+	Memory Memory // Options.Memory of the message; the carrier releases it
 	Op     *Operation
 }
 
-// owedEnough returns how many receives must have been posted again for an acknowledgement
-// alone to tell it: 16, as in Linux, or half of what there are; a quarter if there are many. The
-// acknowledgement takes one itself: were one enough, two idle nodes would tell each other for ever.
+// owedEnough returns how many receives must have been posted again for an acknowledgement alone to
+// report it: 16, as in Linux, or half of what there are; a quarter if there are many. The
+// acknowledgement uses one itself: if one were enough, two idle nodes would notify each other
+// forever.
 func (p *Path) owedEnough() int {
 	if p.posted < 3 {
 		return 1 // else the peer could not use its last but one
@@ -22,8 +23,8 @@ func (p *Path) owedEnough() int {
 	return max(2, min(16, p.posted/2), p.posted/4)
 }
 
-// Pull returns the next segment of a link, if there is one and the peer has room for it.
-// A carrier calls it after a Transmit effect, as long as it can send.
+// Pull returns the next segment of a link, if there is one and the peer has a receive
+// for it. A carrier calls it after a Transmit effect, while it can send.
 func (p *Path) Pull(now Time, link Link, s *Segment) bool {
 	p.conn.m.at(now)
 	if link != p.link || p.state != Up || p.ending {
@@ -64,8 +65,8 @@ func (p *Path) Pull(now Time, link Link, s *Segment) bool {
 	return true
 }
 
-// interject makes an acknowledgement alone between the fragments of a message, which
-// is the one thing that may stand there, if the peer needs credits and the first fragment is out.
+// interject builds an acknowledgement alone between the fragments of a message, the only segment
+// that is allowed there, if the peer needs credits and the first fragment is sent.
 func (p *Path) interject(s *Segment) bool {
 	if p.current == nil || p.offset == 0 || !p.credits || p.credit == 0 || p.owed == 0 || p.owed < p.owedEnough() && p.credit > 1 {
 		return false
@@ -77,7 +78,7 @@ func (p *Path) interject(s *Segment) bool {
 	return true
 }
 
-// stamp puts into a header what it tells of what was received.
+// stamp sets the fields of a header that report what was received.
 func (p *Path) stamp(h *wire.Header, first bool) {
 	if p.conn.acks() {
 		h.Ack = p.expected - 1
@@ -92,7 +93,7 @@ func (p *Path) stamp(h *wire.Header, first bool) {
 }
 
 // mayUseCredit reports whether a Send may be made. The last credit is kept for a header
-// that gives some itself, so that two sides without credit do not wait for each other.
+// that grants some itself, so that two sides without credit do not wait for each other.
 func (p *Path) mayUseCredit() bool {
 	return !p.credits || p.credit > 1 || p.credit == 1 && p.owed > 0 && p.offset == 0
 }
@@ -112,7 +113,7 @@ func (p *Path) begin() bool {
 	case p.greetDue:
 		p.greetDue = false
 		p.beginAck()
-	case p.beginMessage():
+	case p.beginTrial(), p.beginMessage():
 	case p.confirm && p.beginConfirm():
 	case p.ackDue || p.credits && p.owed >= p.owedEnough():
 		p.beginAck()
@@ -129,7 +130,7 @@ func (p *Path) beginAck() {
 	p.conn.m.counters.AcksSent++
 }
 
-// beginMessage takes the next message out of the queue.
+// beginMessage removes the next message from the queue.
 func (p *Path) beginMessage() bool {
 	if p.held() {
 		return false
@@ -173,8 +174,9 @@ func (p *Path) beginMessage() bool {
 	return false
 }
 
-// ask has every so many messages ask for an acknowledgement, the first of a link among
-// them, as Linux does; and those that fill a quarter of their socket's send buffer.
+// ask makes every nth message request an acknowledgement, including the first of a
+// link, as Linux does, and also those that fill a quarter of their socket's send
+// buffer.
 func (p *Path) ask(msg *message) {
 	if !p.conn.acks() {
 		return
@@ -207,17 +209,19 @@ func (p *Path) sentWhole() {
 	p.unacked.push(msg)
 }
 
-// Acked says, of a carrier whose peers do not acknowledge in headers, that all
-// messages of a link up to a sequence number have arrived.
+// Acked reports, for a carrier whose peers do not acknowledge in headers, that
+// all messages of a link up to a sequence number have arrived.
 func (p *Path) Acked(now Time, link Link, sequence uint64) {
 	p.conn.m.at(now)
 	if link == p.link && p.state == Up && !p.conn.acks() {
 		p.greeted = true
-		p.acknowledged(min(sequence, p.next-1))
+		if p.trial.passed { // else it may be another path of the peer's that has received them
+			p.acknowledged(min(sequence, p.next-1))
+		}
 	}
 }
 
-// acknowledged gives up what the peer has.
+// acknowledged releases what the peer has.
 func (p *Path) acknowledged(sequence uint64) {
 	p.acked = max(p.acked, sequence)
 	for p.unacked.len() > 0 && p.unacked.first().h.Sequence <= sequence {
@@ -246,7 +250,7 @@ func (p *Path) arrivedAt(msg *message) {
 	p.conn.m.finish(msg)
 }
 
-// Posted says that there are more receives than there were. The peer will be told.
+// Posted reports that receives were added. The peer will be notified.
 func (p *Path) Posted(now Time, link Link, n int) {
 	if link == p.link && p.state == Up && p.credits {
 		p.posted += n
@@ -254,7 +258,7 @@ func (p *Path) Posted(now Time, link Link, n int) {
 	p.Reposted(now, link, n)
 }
 
-// Reposted says that receives were posted again, of which the peer will be told.
+// Reposted reports that receives were posted again. The peer will be notified.
 func (p *Path) Reposted(now Time, link Link, n int) {
 	p.conn.m.at(now)
 	if link != p.link || p.state != Up || !p.credits {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// dial begins to make a link.
+// dial begins to set up a link.
 func (p *Path) dial() {
 	m := p.conn.m
 	p.link++
-	p.state = Connecting
+	p.state, p.ending = Connecting, false
 	if p.knock = p.conn.carrier.OrderedDial && !p.conn.lower(); p.knock {
 		p.conn.probe()
 	}
@@ -48,7 +48,7 @@ func (p *Path) mayDial() bool {
 	return !c.carrier.OrderedDial || c.lower() || c.busy()
 }
 
-// want sees to a link if there is none.
+// want begins a link if there is none.
 func (p *Path) want() {
 	if p.state == Down && p.timer == never && p.mayDial() {
 		p.dial()
@@ -58,8 +58,8 @@ func (p *Path) want() {
 // crossing is how long a request of the peer may take that has crossed one of this node's.
 const crossing = 100 * time.Millisecond
 
-// retry sees to a new link after one was lost or could not be made: at once, and then
-// after random delays with a bound that doubles.
+// retry begins a new link after one was lost or could not be set up: at once, and
+// then after random delays with a bound that doubles.
 func (p *Path) retry(why error) {
 	m := p.conn.m
 	p.why = reconnect
@@ -73,8 +73,8 @@ func (p *Path) retry(why error) {
 	}
 	rejected := errors.Is(why, ErrRejected)
 	if rejected && !p.conn.lower() {
-		// The peer's own request is under way. One that meets it again would end the
-		// connection that comes of it.
+		// The peer's own request is outstanding. One that meets it again would end
+		// the connection that comes of it.
 		p.bound = max(p.bound, m.cfg.ReconnectMin)
 		m.set(p, m.now+crossing/2+Time(m.rng.Int64N(int64(crossing))))
 		return
@@ -90,7 +90,8 @@ func (p *Path) retry(why error) {
 	p.bound = min(2*p.bound, m.cfg.ReconnectMax)
 }
 
-// giveUp reports all messages of the path as lost. The next message begins anew.
+// giveUp reports all messages of the path as lost. The next message starts
+// again.
 func (p *Path) giveUp(why error) {
 	m := p.conn.m
 	m.set(p, never)
@@ -111,11 +112,23 @@ func (p *Path) giveUp(why error) {
 // due does what the timer was for.
 func (p *Path) due() {
 	switch {
+	case p.why == giveUpHandshake && p.state == Up && p.knock && !p.heard:
+		// The peer's system has accepted the link; the peer itself is slow, and will reset it. TCP has
+		// acknowledged by then what was sent here, and the peer has read none of it.
+		m := p.conn.m
+		if m.now-p.since >= m.cfg.Handshake+m.cfg.Silence {
+			p.hangUp(errSilent)
+			return
+		}
+		m.set(p, m.now+m.cfg.Handshake)
 	case p.why == giveUpHandshake && p.state == Up:
 		p.take()
-		if !p.greeted || p.told {
+		c := p.conn
+		slow := !c.inOrder && c.agreed > 1 && c.m.now-p.since < c.m.cfg.Handshake+c.m.cfg.Silence
+		if !p.greeted || p.told || slow {
 			// The link is slow: a peer that tells its generation does so before anything
-			// but its map. Or its pong was dropped in a flood of pings.
+			// but its map. Or its pong was dropped in a flood of pings. Or its pong, behind which the data of
+			// other paths may come, is being sent again by TCP.
 			p.conn.m.set(p, p.conn.m.now+p.conn.m.cfg.Handshake)
 			if p.told && p.greeted && !p.paused {
 				p.probeDue, p.greeted = true, false // not again before the peer has said something
@@ -133,6 +146,10 @@ func (p *Path) due() {
 		p.nudge()
 	case p.why == waitForRefusal && p.state == Up:
 		p.take()
+	case p.why == giveUpTrial && p.state == Up:
+		p.fails()
+	case p.why == giveUpEnd && p.state == Up:
+		p.conn.m.emit(Effect{Kind: Drain, Path: p, Link: p.link})
 	case p.why == giveUpSilent && p.state == Up:
 		if !p.conn.met {
 			p.hangUp(errSilent)
@@ -144,16 +161,16 @@ func (p *Path) due() {
 	}
 }
 
-// A Request is what a peer that connects says of itself.
+// A Request describes a peer that connects.
 type Request struct {
 	Key  Key
-	Path int // which path it is for, if the carrier can tell; else -1
+	Path int // which path it is for, if the carrier knows; else -1
 }
 
-// Request decides about a peer that connects. If it may, the result is the path and the
-// link that the connection is: call Path.Up, or Path.Down if it is not completed. Else
-// the connection is to be rejected; the error says why. With ErrPresent, there is a link already that has to
-// end first, or to tell something: the owner asks again after a Reconsider effect for a path of the peer's.
+// Request decides about a peer that connects. If it is accepted, Request returns the path and the link of
+// the connection: call Path.Up, or Path.Down if the connection is not completed. Else reject the connection;
+// the error says why. With ErrPresent, there is already a link that has to end first, or to receive
+// something: the owner calls Request again after a Reconsider effect for a path of the peer.
 func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 	m.at(now)
 	if err := m.checkPeer(r.Key.Peer); err != nil || r.Key.Peer == m.cfg.Addr {
@@ -178,7 +195,7 @@ func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 		c.present(p)
 		return p, 0, ErrPresent
 	case p.state == Up:
-		// The peer knows nothing of the link any more.
+		// The peer no longer knows the link.
 		p.hangUp(ErrReplaced)
 	case p.state == Connecting && !c.carrier.OrderedDial && c.lower():
 		return nil, 0, m.refused(r, ErrBusy)
@@ -186,13 +203,13 @@ func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 		m.emit(Effect{Kind: Hangup, Path: p, Link: p.link, Err: ErrReplaced})
 	}
 	p.link++
-	p.state, p.knock = Connecting, false
+	p.state, p.knock, p.ending = Connecting, false, false
 	m.set(p, never)
 	return p, p.link, nil
 }
 
-// present sees to the end of a link that may be the one that a request of the peer replaces. An anonymous peer
-// may mean any of its paths. The one that it has lost shows when something is sent to it.
+// present makes sure that a link ends that a request of the peer may replace. An anonymous peer may mean any
+// of its paths. The one that it has lost shows when something is sent to it.
 func (c *Conn) present(p *Path) {
 	switch {
 	case c.agreed == 0 || p.state != Up: // it may be for another path
@@ -218,7 +235,7 @@ func (c *Conn) which(index int) int {
 		return index
 	}
 	for i := range n {
-		if p := c.path(i); p.state == Down || p.state == Connecting && p.knock {
+		if p := c.path(i); p.state == Down || p.knock {
 			return i
 		}
 	}

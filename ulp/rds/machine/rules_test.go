@@ -161,6 +161,41 @@ func TestOldNumberInMidConnection(t *testing.T) {
 	}
 }
 
+// Linux that learns in the midst of a connection that this node has restarted numbers from 1 again, whatever it
+// has sent before on the connection. It does so once.
+func TestNumbersBeginAnewInMidConnection(t *testing.T) {
+	for before := 1; before <= 3; before++ {
+		r := newRawPeer(t, Params{}, func(c *Config) {
+			c.Addr, c.Carriers = there.Next(), []Carrier{carriers["tcp"]} // the peer dials
+		})
+		if _, err := r.m.Bind(4000, 0, 4000); err != nil {
+			t.Fatal(err)
+		}
+		for i := range before {
+			h := r.data(1)
+			if i == 0 { // of a path that was not used before: an answer
+				h = wire.Header{Sequence: h.Sequence, SourcePort: wire.PingPort, DestPort: 4000}
+			}
+			r.says(h, make([]byte, h.Len))
+		}
+		r.next = 0
+		for range 2 {
+			r.says(r.data(1), []byte{1})
+		}
+		if rule, broken, _ := r.violation(); broken {
+			t.Errorf("after %d messages: %v is broken", before, rule)
+		}
+		if got := r.m.counters.Received; got != uint64(before)+1 {
+			t.Errorf("%d of %d messages are received", got, before+1)
+		}
+		r.next = 0
+		r.says(r.data(1), []byte{1})
+		if rule, broken, _ := r.violation(); !broken || rule != RuleSequence {
+			t.Errorf("after %d messages, the numbers begin anew twice: broken %v, %v", before, broken, rule)
+		}
+	}
+}
+
 // A port is congested from the size of its receive buffer on, and free again below half of
 // it, or when it is closed. All peers are told.
 func TestPeersAreToldOfCongestion(t *testing.T) {

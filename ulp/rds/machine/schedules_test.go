@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"runtime/debug"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -17,7 +19,7 @@ func TestMain(m *testing.M) {
 }
 
 // many returns how many random schedules each world has. Those with faults at every step
-// are more than 200,000 in all.
+// are more than 160,000 in all, which their tests check.
 func many() int {
 	const most = 5000
 	switch {
@@ -27,6 +29,29 @@ func many() int {
 		return most / 20
 	}
 	return most
+}
+
+// A tally counts the schedules of a test, of all worlds.
+type tally struct {
+	mu   sync.Mutex
+	runs int
+}
+
+func (n *tally) add(runs int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.runs += runs
+}
+
+// wants has the test fail at its end if there were fewer. With less than all its worlds, or a
+// stride, there may be.
+func (n *tally) wants(t *testing.T, least int) {
+	t.Helper()
+	t.Cleanup(func() {
+		if got := n.runs; got < least && stride == 1 && !t.Failed() && !strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+			t.Errorf("there were %d schedules; want %d", got, least)
+		}
+	})
 }
 
 // Programs, the network and faults do what a seed says, in any order that is possible.

@@ -6,7 +6,7 @@ import (
 	"urnic/ulp/rds/wire"
 )
 
-// Options say how a message is sent.
+// Options has options of a message.
 type Options struct {
 	TOS     uint8
 	Carrier int
@@ -15,26 +15,26 @@ type Options struct {
 	Extensions wire.Extensions
 	// Op is an RDMA operation that the carrier carries out before the message.
 	Op *Operation
-	// Free is called when the machine does not need the data any more.
+	// Free is called when the machine no longer needs the data.
 	Free func()
-	// Memory is what the data lie in, or nil. The machine may call Free before a carrier has sent a
-	// segment: as the peer acknowledges what has not left yet, or the socket is closed.
+	// Memory is the memory of the data, or nil. The machine may call Free before a carrier has sent
+	// a segment: when the peer acknowledges what is not sent yet, or when the socket is closed.
 	Memory Memory
-	// IgnoreCongestion sends to a congested port all the same; the peer takes the message.
+	// IgnoreCongestion sends even to a congested port; the peer accepts the message.
 	IgnoreCongestion bool
 }
 
-// Memory is what the data of a message lie in.
+// Memory is the memory of the data of a message.
 type Memory interface {
-	// Use is called for each segment with data that Pull returns. The carrier gives the
-	// memory back when it has sent them.
+	// Use is called for each segment with data that Pull returns. The carrier releases
+	// the memory when it has sent them.
 	Use()
 }
 
-// Send accepts a message for a port of a peer, and returns a number that events name. The
-// machine keeps data until it calls Options.Free. If there is an error, the machine has
-// kept nothing, and does not call it. After ErrCongested or ErrBufferFull, a Writable effect says when it is worth
-// trying again. Port 0 sends a ping; its answer comes from port 0.
+// Send accepts a message for a port of a peer, and returns a number that events name. The machine retains data
+// until it calls Options.Free. If there is an error, the machine has retained nothing, and does not call Free.
+// After ErrCongested or ErrBufferFull, a Writable effect reports when it is worth trying again. Port 0 sends a
+// ping; its answer comes from port 0.
 func (s *Socket) Send(now Time, to Endpoint, data []byte, o Options) (id uint64, err error) {
 	m := s.m
 	m.at(now)
@@ -96,9 +96,9 @@ func (s *Socket) Send(now Time, to Endpoint, data []byte, o Options) (id uint64,
 	return msg.id, nil
 }
 
-// loop delivers a message to a socket of this node. The node is a peer of itself: it
-// holds no more of its own unread messages than of another one's. Nothing waits in between, as over a
-// connection; so the sender waits.
+// loop delivers a message to a socket of this node. The node is a peer of itself: it holds no more of
+// its own unread messages than of another peer's. Unlike over a connection, nothing is queued in
+// between, so the sender waits.
 func (s *Socket) loop(to Endpoint, data []byte, o Options) (uint64, error) {
 	m := s.m
 	dest := m.sockets[to.Port]
@@ -134,8 +134,8 @@ func (s *Socket) loop(to Endpoint, data []byte, o Options) (uint64, error) {
 	return m.nextID, nil
 }
 
-// settled reports whether no message of a socket is under way, so that none can be
-// overtaken by one that takes another path.
+// settled reports whether no message of a socket is outstanding, so that none can
+// be overtaken by one on another path.
 func (c *Conn) settled() bool {
 	for _, p := range c.paths {
 		if p.current != nil && p.current.socket != nil || slices.ContainsFunc(p.unacked.all(), ofSocket) || slices.ContainsFunc(p.queue.all(), ofSocket) {
@@ -147,7 +147,7 @@ func (c *Conn) settled() bool {
 
 func ofSocket(msg *message) bool { return msg.socket != nil }
 
-// noSocket counts a message that nobody receives.
+// noSocket counts a message for a port without a socket.
 func (m *Machine) noSocket(from Endpoint, port uint16, tos uint8) {
 	m.counters.NoSocket++
 	m.report(Event{Kind: NoSocket, Peer: from.Addr, TOS: tos, Dest: port})

@@ -9,8 +9,9 @@ import (
 
 // A simLink is a connection of a carrier: two ends, with what is under way to each.
 type simLink struct {
-	ends [2]*simEnd // the first has dialled
-	cut  bool
+	ends  [2]*simEnd // the first has dialed
+	cut   bool
+	asked bool // its request is answered with ErrPresent
 }
 
 type simEnd struct {
@@ -21,8 +22,13 @@ type simEnd struct {
 	params Params
 	up     bool
 	gone   bool
-	hung   bool         // its node has hung up, and is to be told when nothing is left
-	waits  bool         // for memory
+	hung   bool // its node has hung up, and is to be told when nothing is left
+	waits  bool // for memory, or for other links
+
+	finished bool // nothing more comes from this end
+	behind   bool // its node is to be told when all that had come is received
+	unread   int  // segments until then
+
 	to     []simSegment // under way to this end
 	posted int          // receives
 	used   int          // receives that are to be posted again
@@ -74,6 +80,10 @@ func (s *sim) request(l *simLink) {
 		r.Path = -1
 	}
 	p, link, err := peer.node.Request(s.now, r)
+	if l.asked = errors.Is(err, ErrPresent); l.asked {
+		s.say("node %d cannot decide about path %d of node %d yet", peer.node.index, dialler.path.Index(), dialler.node.index)
+		return
+	}
 	if err != nil {
 		s.say("node %d refuses node %d: %v", peer.node.index, dialler.node.index, err)
 		l.cut = true
@@ -168,6 +178,7 @@ func (s *sim) arrive(e *simEnd) {
 		e.used++
 	}
 	e.to = e.to[1:]
+	e.unread--
 }
 
 // operate carries out an operation at the end that it has reached.

@@ -18,15 +18,16 @@ type simEvent struct {
 type simKind uint8
 
 const (
-	simReceive simKind = iota // socket i of a node reads
-	simPull                   // a node sends on path i of those that are ready
-	simRequest                // the peer of who dials decides
-	simUp                     // an end is told that the link is up
-	simArrive                 // a segment arrives
-	simRepost                 // receives are posted again
-	simAcked                  // the carrier says what has arrived
-	simDown                   // an end is told that the link is gone
-	simAnswer                 // the answer to an operation arrives
+	simReceive  simKind = iota // socket i of a node reads
+	simPull                    // a node sends on path i of those that are ready
+	simRequest                 // the peer of who dials decides
+	simUp                      // an end is told that the link is up
+	simArrive                  // a segment arrives
+	simRepost                  // receives are posted again
+	simAcked                   // the carrier says what has arrived
+	simDown                    // an end is told that the link is gone
+	simAnswer                  // the answer to an operation arrives
+	simCaughtUp                // an end has received all that had come
 )
 
 // possible lists what may happen next, apart from what programs do, faults, and time.
@@ -61,8 +62,13 @@ func (s *sim) whole(l *simLink) bool { return !l.cut && !l.ends[0].gone && !l.en
 // both of whose ends know.
 func (s *sim) ofLink(l *simLink) {
 	if peer := l.ends[1]; peer.path == nil && s.whole(l) {
-		s.events = append(s.events, simEvent{kind: simRequest, link: l})
-		return
+		if s.turn(l) {
+			s.events = append(s.events, simEvent{kind: simRequest, link: l})
+		}
+		if !s.carrier.OrderedDial {
+			return
+		}
+		// TCP has a connection for who has dialed before the program of the other side decides about it.
 	}
 	for _, e := range l.ends {
 		if e.path != nil && e.hung && !e.node.dead {
@@ -88,11 +94,28 @@ func (s *sim) ofLink(l *simLink) {
 			if o := e.other(); e.passed > 0 && o.up && !o.gone && !l.cut {
 				s.events = append(s.events, simEvent{kind: simAcked, end: e})
 			}
+			if e.behind && e.unread <= 0 {
+				s.events = append(s.events, simEvent{kind: simCaughtUp, end: e})
+			}
 		}
-		if !s.whole(l) {
+		ends := !s.whole(l)
+		if !l.cut && (e.finished || e.other().finished) { // in order: all that is under way comes before
+			ends = len(e.to) == 0 && (e.other().gone || e.other().finished)
+		}
+		if ends {
 			s.events = append(s.events, simEvent{kind: simDown, end: e})
 		}
 	}
+}
+
+// turn reports whether a request may be decided about: none of the same peer waits for that.
+func (s *sim) turn(l *simLink) bool {
+	for _, x := range s.links {
+		if x.asked && s.whole(x) && x.ends[0].node == l.ends[0].node && x.ends[1].node == l.ends[1].node {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *sim) happen(e simEvent) {
@@ -115,6 +138,9 @@ func (s *sim) happen(e simEvent) {
 		e.end.passed = 0
 	case simDown:
 		s.down(e.end)
+	case simCaughtUp:
+		e.end.behind = false
+		e.end.path.CaughtUp(s.now, e.end.number)
 	case simAnswer:
 		op := e.end.answer[0]
 		e.end.answer = e.end.answer[1:]
@@ -139,6 +165,12 @@ func (s *sim) settled() {
 func (s *sim) do() {
 	for _, n := range s.nodes {
 		n.do()
+		for _, c := range n.order {
+			if s.linux && c.agreed > 1 && !c.lower() && !c.inOrder {
+				c.settle() // Linux reads all paths from the first moment on
+				n.do()
+			}
+		}
 	}
 	s.judge()
 }
@@ -165,7 +197,7 @@ func (s *sim) random(cuts, restarts bool) {
 		s.say("node %d:%d waits", n.index, sock.port)
 		sock.Hasten(s.now)
 	case k < 260:
-		if at, ok := s.deadline(); ok && s.rng.IntN(2) == 0 {
+		if at, ok := s.deadline(); ok && !s.prompt && s.rng.IntN(2) == 0 {
 			s.advance(max(0, at-s.now))
 		} else {
 			s.advance(Time(s.rng.IntN(int(simTick))))
@@ -215,7 +247,8 @@ func anOperation(kind int) *Operation {
 }
 
 // rest lets everything that is under way arrive, and time pass for what waits for it. A
-// path that is short of memory looks again and again whether its handshake may go on.
+// path that is short of memory looks again and again whether its handshake may
+// continue.
 func (s *sim) rest() {
 	idle := 0
 	for range 50_000 {

@@ -14,31 +14,6 @@ import (
 	"urnic/ulp/rds/wire"
 )
 
-// A world is what a simulation is of: a carrier, and what its peers are like.
-type world struct {
-	name    string
-	carrier Carrier
-	credits int  // receives that each side has posted; 0: no flow control
-	linux   bool // no generation arrives, as no Linux peer tells one
-}
-
-var carriers = map[string]Carrier{
-	"iwarp":     {Name: "iwarp", Fragment: 1024, Acks: true, Paths: 1, Introduces: true, Operations: true},
-	"probed":    {Name: "probed", Fragment: 1024, Acks: true, Paths: 1},
-	"tcp":       {Name: "tcp", Paths: 1, OrderedDial: true},
-	"multipath": {Name: "tcp", Paths: 4, OrderedDial: true},
-}
-
-var worlds = []world{
-	{name: "iwarp", carrier: carriers["iwarp"]},
-	{name: "iwarp with credits", carrier: carriers["iwarp"], credits: 5},
-	{name: "probed, with few credits", carrier: carriers["probed"], credits: 3},
-	{name: "iwarp with Linux", carrier: carriers["iwarp"], linux: true},
-	{name: "tcp", carrier: carriers["tcp"]},
-	{name: "tcp, 4 paths", carrier: carriers["multipath"]},
-	{name: "tcp with Linux", carrier: carriers["tcp"], linux: true},
-}
-
 // A sim is nodes that are joined by links which may be cut at any step. Everything that
 // happens follows from its seed.
 type sim struct {
@@ -180,7 +155,7 @@ func (s *sim) restart(i int) {
 	s.nodes[i] = next
 	for _, l := range s.links {
 		if l.ends[1].node == n && l.ends[1].path == nil {
-			l.ends[1].node, l.ends[1].gone = next, false // a request that the old life has not seen
+			l.ends[1].node, l.ends[1].gone, l.asked = next, false, false // a request that the old life has not seen
 		}
 	}
 }
@@ -243,10 +218,25 @@ func (n *simNode) effect(e *Effect) {
 		} else {
 			msg.ended = true
 		}
-	case Drain: // what has come is received already
-		if end := n.ends[e.Path]; end != nil && end.number == e.Link {
+	case Drain: // what has come is received already; or, after Finish, will be, and the peer ends the link
+		if end := n.ends[e.Path]; end != nil && end.number == e.Link && !end.finished {
 			end.gone = true
 			e.Path.Down(s.now, e.Link, ErrPresent)
+		}
+	case Finish:
+		if end := n.ends[e.Path]; end != nil && end.number == e.Link {
+			s.say("node %d sends nothing more on path %d link %d", n.index, e.Path.Index(), e.Link)
+			end.finished = true
+		}
+	case CatchUp:
+		if end := n.ends[e.Path]; end != nil && end.number == e.Link {
+			end.behind, end.unread = true, len(end.to)
+		}
+	case Reconsider:
+		for _, l := range s.links {
+			if l.ends[1].node == n {
+				l.asked = false
+			}
 		}
 	case Transmit:
 		_, link := e.Path.State()

@@ -15,10 +15,10 @@ type Socket struct {
 
 	sendBuffer, receiveBuffer int
 
-	unsent  int      // what messages take that are unsent or unacknowledged
+	unsent  int      // bytes of messages that are unsent or unacknowledged
 	oldest  *message // of those
 	newest  *message
-	blocked bool // Writable is due when a message leaves
+	blocked bool // Writable is due when a message is released
 	waits   []*waiters
 	pings   int // that were sent, and are not answered
 
@@ -30,8 +30,8 @@ type Socket struct {
 // FirstPort is the lowest port that a socket can have: 0 is for pings, 1 for probes.
 const FirstPort = 2
 
-// Bind makes a socket. Port 0 lets the machine choose one. A buffer of 0 bytes stands for
-// the configuration's.
+// Bind returns a new socket. Port 0 lets the machine choose one. A buffer of 0 bytes
+// stands for the configuration's.
 func (m *Machine) Bind(port uint16, sendBuffer, receiveBuffer int) (*Socket, error) {
 	if len(m.sockets) >= m.cfg.MaxSockets {
 		return nil, ErrTooMany
@@ -71,14 +71,15 @@ func (m *Machine) freePort() (uint16, error) {
 // Port returns the socket's port.
 func (s *Socket) Port() uint16 { return s.port }
 
-// Unsent returns how many bytes of the send buffer are taken by messages that are unsent
+// Unsent returns how many bytes of the send buffer are used by messages that are unsent
 // or unacknowledged.
 func (s *Socket) Unsent() int { return s.unsent }
 
 // Queued returns how many messages, and bytes of them, were received and not read.
 func (s *Socket) Queued() (messages, bytes int) { return s.queue.len(), s.queued }
 
-// Receive takes the oldest message that was received, if there is one.
+// Receive removes and returns the oldest message that was received, if there is
+// one.
 func (s *Socket) Receive(now Time) (*Message, bool) {
 	s.m.at(now)
 	if s.queue.len() == 0 {
@@ -91,9 +92,8 @@ func (s *Socket) Receive(now Time) (*Message, bool) {
 	return msg, true
 }
 
-// Close takes the socket off its port. As in Linux, its messages that are not
-// acknowledged are given up, and those not read are dropped. An event is reported for
-// each of the former.
+// Close removes the socket from its port. As in Linux, its messages that are not
+// acknowledged or not read are dropped. An event reports each of the former.
 func (s *Socket) Close(now Time) {
 	if s.closed {
 		return
@@ -116,9 +116,9 @@ func (s *Socket) Close(now Time) {
 	}
 }
 
-// Hasten asks peers that have not acknowledged messages to do so: by pings, which are
-// answered, and whose answers acknowledge; messages that are not sent yet will ask themselves.
-// It is for those who wait for Unsent to be 0; a Writable effect says when it is less.
+// Hasten asks peers that have not acknowledged messages to do so, by pings, whose answers
+// acknowledge. Messages that are not sent yet will request it themselves. It is for programs
+// that wait for Unsent to be 0; a Writable effect reports when it is less.
 func (s *Socket) Hasten(now Time) {
 	s.m.at(now)
 	s.blocked = true
@@ -143,8 +143,8 @@ func (s *Socket) expects() bool {
 	return false
 }
 
-// hasten asks the peer by a ping to acknowledge what sockets wait for, unless one is on its
-// way. What is sent after that ping may need another one.
+// hasten asks the peer by a ping to acknowledge what sockets wait for, unless one is
+// outstanding. What is sent after that ping may need another one.
 func (p *Path) hasten() {
 	if p.state != Up || p.hastened != nil || !p.conn.acks() || p.hasty <= p.acked {
 		return
@@ -177,7 +177,7 @@ func (s *Socket) enter(msg *message) {
 	s.newest = msg
 }
 
-// leave takes a message out again.
+// leave removes a message again.
 func (s *Socket) leave(msg *message) {
 	if msg.before != nil {
 		msg.before.after = msg.after
@@ -214,7 +214,7 @@ func (s *Socket) deliver(msg *Message) {
 }
 
 // relieve ends congestion when half of the receive buffer is free, as Linux does, or
-// when nobody reads any more.
+// when nothing reads any more.
 func (s *Socket) relieve() {
 	if s.congested && (s.closed || s.queued < s.receiveBuffer/2) {
 		s.congested = false
@@ -231,7 +231,7 @@ func (m *Machine) release(msg *Message) {
 	m.resume()
 }
 
-// finish gives up a message that was acknowledged or is lost.
+// finish releases a message that was acknowledged or is lost.
 func (m *Machine) finish(msg *message) {
 	if msg.socket != nil {
 		msg.socket.leave(msg)
@@ -248,7 +248,7 @@ func (m *Machine) finish(msg *message) {
 	msg.data, msg.memory = nil, nil
 }
 
-// lost gives a message up and reports it.
+// lost drops a message and reports it.
 func (m *Machine) lost(msg *message, why error) {
 	if msg.gone {
 		return
@@ -256,7 +256,7 @@ func (m *Machine) lost(msg *message, why error) {
 	msg.gone = true
 	s := msg.socket
 	if s == nil {
-		return // a pong or a probe, which nobody waits for
+		return // a pong or a probe, which nothing waits for
 	}
 	m.counters.Lost++
 	m.settle(msg, why)
@@ -265,7 +265,7 @@ func (m *Machine) lost(msg *message, why error) {
 	msg.socket = nil
 }
 
-// mapChanged has the map of congested ports sent to all peers.
+// mapChanged makes the map of congested ports be sent to all peers.
 func (m *Machine) mapChanged() {
 	m.snapshot = nil
 	for _, c := range m.order {

@@ -48,7 +48,7 @@ func (m *Machine) set(p *Path, at Time) {
 	}
 }
 
-// Deadline returns when Advance is to be called, if at all.
+// Deadline returns when Advance must be called, if at all.
 func (m *Machine) Deadline() (at Time, ok bool) {
 	if m.doubts.len() > 0 {
 		at, ok = m.doubts.first().doubt.from+doubtAfter, true
@@ -59,7 +59,7 @@ func (m *Machine) Deadline() (at Time, ok bool) {
 	return at, ok
 }
 
-// Advance does what was to be done by now.
+// Advance does what is due by now.
 func (m *Machine) Advance(now Time) {
 	m.at(now)
 	for len(m.timers) > 0 && m.timers[0].timer <= m.now {

@@ -1,7 +1,7 @@
 package machine
 
-// waiters are sockets whose Send was refused, and which are to be told when it is worth
-// trying again. Each is there once. A socket that is closed is taken out.
+// waiters are sockets whose Send was refused, and which are notified when it is worth
+// trying again. Each is there once. A socket that is closed is removed.
 type waiters struct {
 	sockets []*Socket
 	at      map[*Socket]int // index into sockets
@@ -20,7 +20,7 @@ func (w *waiters) add(s *Socket) {
 	s.waits = append(s.waits, w)
 }
 
-// drop takes a socket out.
+// drop removes a socket.
 func (w *waiters) drop(s *Socket) {
 	i, ok := w.at[s]
 	if !ok {
@@ -40,7 +40,7 @@ func (w *waiters) drop(s *Socket) {
 	}
 }
 
-// wake tells all that wait.
+// wake notifies all that wait.
 func (w *waiters) wake(m *Machine) {
 	for len(w.sockets) > 0 {
 		s := w.sockets[0]

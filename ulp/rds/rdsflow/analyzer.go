@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/rdmap"
 	"urnic/stag"
 	"urnic/ulp/rds/wire"
@@ -42,11 +42,11 @@ func (a *Analyzer) init() {
 // An iwarp follows a connection of iWARP.
 type iwarp struct {
 	conn
-	private [2]wire.Private // by who sent it
+	private [2]wire.Private // by sender
 	found   [2]bool
 	at      [2]capture.At
 	frames  int
-	greeted bool // what the private data tell of generations was taken
+	greeted bool // what the private data report generations was taken
 }
 
 // New returns what follows a connection of iWARP.
@@ -114,7 +114,7 @@ func (c *iwarp) Follows() bool {
 }
 
 // greet takes the generations that the private data tell. A connection that carries nothing
-// need not have come about in the order in which the capture tells of its end.
+// need not have come about in the order in which the capture reports its end.
 func (c *iwarp) greet() {
 	if c.greeted {
 		return

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rds/wire"
 )
 

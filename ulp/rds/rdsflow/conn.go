@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rds/wire"
 )
 
@@ -18,7 +18,7 @@ type conn struct {
 	transport dissect.Transport
 	pair      *pair
 	lower     dissect.Side // which side is the pair's first node
-	dir       [2]direction // by who sends
+	dir       [2]direction // by sender
 	whole     bool         // the capture has the connection from its start on
 	life      *life
 
@@ -95,7 +95,7 @@ func (c *conn) lose(from dissect.Side) {
 	d.msg, d.unsure = nil, true
 }
 
-// blame tells that a side broke a rule, unless its octets may be damaged by the capture.
+// blame reports that a side broke a rule, unless its bytes may be damaged by the capture.
 func (c *conn) blame(rule dissect.Rule, from dissect.Side, at capture.At, format string, args ...any) {
 	if at.BadChecksum {
 		c.r.Note(from, at, "the TCP checksum is wrong, so that this may not be what was sent: "+format, args...)
@@ -290,7 +290,7 @@ func (c *conn) pong(from dissect.Side, at capture.At, m *partial) {
 	}
 }
 
-// introduced takes what a node tells of itself.
+// introduced takes what a node reports about itself.
 func (c *conn) introduced(from dissect.Side, at capture.At, x *wire.Extensions) {
 	if x.With(wire.ExtNPaths) && x.Paths == 0 {
 		c.blame(rulePaths, from, at, "a node has at least one path; this one says 0")

@@ -35,7 +35,7 @@ func (p *Private) MarshalJSON() ([]byte, error) {
 }
 
 // A Reject says that a side does not want the connection. Linux gives the same reason for a
-// wrong version and for a request of its own that is under way.
+// wrong version and for a request of its own that is outstanding.
 type Reject struct {
 	Reason []byte `json:"-"`
 }
@@ -60,7 +60,7 @@ type Message struct {
 	Offset    int // of a part
 	Length    int // bytes of it
 	Fragments int // of a whole message over RDMA
-	// Missing tells that not all of its bytes were captured.
+	// Missing reports that not all of its bytes were captured.
 	Missing bool
 
 	Congested int           // ports in a congestion map

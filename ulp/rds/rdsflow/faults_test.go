@@ -7,7 +7,7 @@ import (
 
 	"urnic/ddp"
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/stag"

@@ -3,7 +3,7 @@ package rdsflow
 import (
 	"testing"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }

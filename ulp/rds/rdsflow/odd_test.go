@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rds/wire"
 )
 
@@ -199,7 +199,7 @@ func TestOthersAreNotTakenForRDS(t *testing.T) {
 			t.Errorf("%s: %v", name, f.all)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "internal", "dissect", "testdata", "captures", "*.gz"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "internal", "program", "dissect", "testdata", "captures", "*.gz"))
 	if err != nil || len(files) < 40 {
 		t.Fatal(files, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/rnic"
 	"urnic/ulp/rds"
 	"urnic/ulp/rds/wire"
@@ -268,7 +268,7 @@ func TestOurNodesBreakNoRuleWhenCut(t *testing.T) {
 	}
 }
 
-// Neither does a node that restarts while its peer goes on.
+// Neither does a node that restarts while its peer continues.
 func TestOurNodesBreakNoRuleWhenRestarted(t *testing.T) {
 	for name, node := range transports {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/output")
@@ -64,7 +64,7 @@ func TestLaddersAreReadableAt100Columns(t *testing.T) {
 		var b bytes.Buffer
 		analyze(t, golden(t, name), dissect.Ladder(&b, dissect.Options{}))
 		for line := range strings.Lines(b.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 99 {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Fatalf("%s: %d columns: %s", name, n, line)
 			}
 		}

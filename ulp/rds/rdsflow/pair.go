@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rds/wire"
 )
 
@@ -39,7 +39,7 @@ type pair struct {
 // A node is what is known of one of two nodes.
 type node struct {
 	begun bool // a message with a number was seen
-	// known tells that all that the node has sent was captured: the first number was 1.
+	// known reports that all that the node has sent was captured: the first number was 1.
 	known bool
 
 	generations []uint32 // the last ones, the present one at the end
@@ -170,7 +170,7 @@ func (n *node) offered(a *Analyzer, key wire.Cookie, sequence uint64) {
 	n.dests[key.RKey()] = dest{key.Offset(), sequence}
 }
 
-// introduced takes the generation that a node tells of itself. It reports whether the node is
+// introduced takes the generation that a node reports of itself. It reports whether the node is
 // known to have none of what it had before, and whether it goes back to an old one.
 func (n *node) introduced(g uint32) (restarted, old bool) {
 	last := len(n.generations) - 1

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 )
 
 const (
@@ -73,7 +73,7 @@ func (f found) want(t testing.TB, broken ...string) {
 	}
 }
 
-// golden returns the octets of a capture.
+// golden returns the bytes of a capture.
 func golden(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "captures", name+".pcap.gz"))

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rds/wire"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rds/wire"
 )
 

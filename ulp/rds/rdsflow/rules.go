@@ -1,6 +1,6 @@
 package rdsflow
 
-import "urnic/internal/dissect"
+import "urnic/internal/program/dissect"
 
 // The rules of RDS. The document has no numbers: clauses are its headings. What it leaves
 // open is as in Linux.

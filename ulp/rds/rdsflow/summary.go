@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rds/wire"
 )
 
@@ -45,7 +45,7 @@ func (s *Summary) side(d dissect.Side) *Counts {
 	return &s.Server
 }
 
-// WriteTable writes the summary for people.
+// WriteTable writes the summary as human-readable text.
 func (s *Summary) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	if s.Rejected {

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rds/wire"
 )
 
@@ -119,7 +119,7 @@ func (s *stream) begins(from dissect.Side, at capture.At) bool {
 	return true
 }
 
-// dialled judges who has opened the connection. The node with the lower address does; it
+// dialed judges who has opened the connection. The node with the lower address does; it
 // refuses what the other one opens, and opens a connection itself.
 func (s *stream) dialled(from dissect.Side, at capture.At) {
 	p := &s.parts[from]

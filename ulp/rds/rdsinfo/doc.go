@@ -7,9 +7,9 @@
 // # Where nodes are found
 //
 // A node is served at a Unix socket, rds-PID-N.sock, in a directory that only its user can
-// enter: $XDG_RUNTIME_DIR/urnic, or urnic-UID in the directory for temporary files. Who
-// connects is sent one JSON object, a [Report], and the connection is closed. Nothing is read.
+// enter: $XDG_RUNTIME_DIR/urnic, or urnic-UID in the directory for temporary files. A
+// connection gets one JSON object, a [Report], and is closed. Nothing is read from it.
 //
 // The socket goes with the server. A process that is killed leaves it behind; the next one
-// that serves a node in the directory removes it.
+// that serves a node in the directory removes it. Package internal/host/infosock does all that.
 package rdsinfo

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/rds"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 	"urnic/ulp/rds"
 )

@@ -25,7 +25,7 @@
 //
 // Parameters are big-endian:
 //
-//	 0 depth(4)            requests of a pair under way
+//	 0 depth(4)            requests of a pair outstanding
 //	 4 request size(4)     bytes
 //	 8 ack size(4)         bytes
 //	12 RDMA size(4)        bytes; 0: no RDMA
@@ -39,9 +39,9 @@
 //	51 alignment(4)        of memory for RDMA
 //	55 retries(4)          to connect
 //
-// The long form has 16 bytes of text in front, the version, and a type of service (1) and
-// an asynchronous flag (1) behind. The original sends it only if one of these two is set. The
-// first byte tells the forms apart, since no depth has an ASCII digit there.
+// The long form has 16 bytes of text in front, the version, and a type of service (1) and an asynchronous flag (1) behind.
+// The original sends it only if one of these two is set. The first byte distinguishes the forms, since no depth has an
+// ASCII digit there.
 //
 // # The messages
 //

@@ -127,9 +127,9 @@ func (p *pair) arrived(msg []byte, cookie uint64) (h Header, begun time.Time, er
 	case uint32(len(msg)) != size:
 		return wrong("it has %d bytes, and not %d", len(msg), size)
 	case h.Op == Ack && p.pending == 0:
-		return wrong("no request is under way")
+		return wrong("no request is outstanding")
 	case h.Op == Request && p.unacked == depth:
-		return wrong("more than %d requests are under way", depth)
+		return wrong("more than %d requests are outstanding", depth)
 	case h.Index != uint16(index):
 		return wrong("it has slot %d, and not %d", h.Index, index)
 	case p.contents != nil && !bytes.Equal(msg[HeaderLen:], p.contents[:size-HeaderLen]):

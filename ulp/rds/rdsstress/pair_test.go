@@ -43,7 +43,7 @@ func TestPairNoticesWhatIsWrong(t *testing.T) {
 		"only a header's beginning": {func(m [][]byte) [][]byte { m[0] = m[0][:10]; return m }, "its header alone"},
 		"other port":                {func(m [][]byte) [][]byte { m[0][13]++; return m }, "it says that it is from"},
 		"other slot":                {func(m [][]byte) [][]byte { m[0][17] = 2; return m }, "slot 2"},
-		"ack of nothing":            {func(m [][]byte) [][]byte { m[0][18] = byte(Ack); return [][]byte{m[0][:100]} }, "no request is under way"},
+		"ack of nothing":            {func(m [][]byte) [][]byte { m[0][18] = byte(Ack); return [][]byte{m[0][:100]} }, "no request is outstanding"},
 		"beyond the depth": {func(m [][]byte) [][]byte {
 			more := append([]byte(nil), m[0]...)
 			more[3] = 3

@@ -41,7 +41,7 @@ const (
 
 // Params are what a run is to do, as the active side tells the passive one.
 type Params struct {
-	Depth       uint32 // requests of a pair of tasks under way
+	Depth       uint32 // requests of a pair of tasks outstanding
 	RequestSize uint32 // bytes
 	AckSize     uint32 // bytes
 	RDMASize    uint32 // bytes; 0: no RDMA

@@ -32,7 +32,7 @@ type Options struct {
 	Started func()
 }
 
-// A run is one that is under way.
+// A run is a run in progress.
 type run struct {
 	c     *Control
 	node  *rds.Node
@@ -44,19 +44,19 @@ type run struct {
 	workers  sync.WaitGroup
 	stats    stats
 	more     atomic.Bool  // requests may be sent
-	pending  atomic.Int64 // requests and RDMA Reads under way
+	pending  atomic.Int64 // requests and RDMA Reads outstanding
 	answers  atomic.Uint64
 	answered chan struct{} // closed by the first message that comes
 	first    sync.Once
 	enough   chan struct{} // closed when Options.Requests were answered
-	idle     chan struct{} // told when nothing is under way any more
+	idle     chan struct{} // told when nothing is outstanding any more
 	ended    chan struct{} // closed when the other side's direction of the control connection has ended
 	why      error         // nil: in order; read after ended is closed
 }
 
 // Run carries the run out, over a node with the address Local, and closes the control
 // connection. It ends when the parameters' time is over, when Options.Requests were
-// answered, when the other side ends it, or when the context ends, which is not an error. The result tells what has
+// answered, when the other side ends it, or when the context ends, which is not an error. The result reports what has
 // happened up to an error, too.
 func (c *Control) Run(ctx context.Context, node *rds.Node, o Options) (*Result, error) {
 	if o.Timeout <= 0 {
@@ -90,7 +90,7 @@ func (r *run) bind() error {
 	if p.On(Verify) {
 		contents = pattern(int(max(p.RequestSize, p.AckSize)) - HeaderLen)
 	}
-	// As the original has it, there is room for all that may be under way, both ways.
+	// As the original has it, there is room for all that may be outstanding, both ways.
 	room := 2 * uint64(p.Tasks) * uint64(p.Depth) * (uint64(p.RequestSize) + uint64(p.AckSize))
 	buffer := int(min(max(room, 2<<20), 64<<20))
 	for i := range int(p.Tasks) {
@@ -210,7 +210,7 @@ func (r *run) early() error {
 	return fmt.Errorf("rdsstress: the control connection is lost: %w", r.why)
 }
 
-// finishActive waits for what is under way, has the passive side end, and goes on
+// finishActive waits for what is outstanding, has the passive side end, and continues
 // answering it until it has.
 func (r *run) finishActive() error {
 	timeout := time.NewTimer(r.o.Timeout)
@@ -232,7 +232,7 @@ func (r *run) finishActive() error {
 	}
 }
 
-// drain waits until nothing is under way.
+// drain waits until nothing is outstanding.
 func (r *run) drain(timeout <-chan time.Time, ended <-chan struct{}) error {
 	for r.pending.Load() > 0 {
 		select {
@@ -248,7 +248,7 @@ func (r *run) drain(timeout <-chan time.Time, ended <-chan struct{}) error {
 	return nil
 }
 
-// waitPassive waits until the active side ends the run, and for what is under way.
+// waitPassive waits until the active side ends the run, and for what is outstanding.
 func (r *run) waitPassive(ctx context.Context) error {
 	tick := time.NewTicker(r.o.Every)
 	defer tick.Stop()
@@ -296,7 +296,7 @@ func (r *run) waitPassive(ctx context.Context) error {
 	return nil
 }
 
-// over says that a request or an RDMA Read is not under way any more.
+// over says that a request or an RDMA Read is not outstanding any more.
 func (r *run) over() {
 	if r.pending.Add(-1) == 0 {
 		select {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/rnic"
 	"urnic/ulp/rds"
 )

@@ -41,10 +41,10 @@ type Latency struct {
 	Mean  float64 `json:"mean"`
 }
 
-// A Result tells of a run.
+// A Result describes a run.
 type Result struct {
 	Sample            // from the first message that came to the end
-	Unanswered int64  // requests that were under way when the run ended
+	Unanswered int64  // requests that were outstanding when the run ended
 	All        Totals // with what came after the end was decided
 
 	latency *hdrhistogram.Histogram
@@ -91,7 +91,7 @@ func (r *Result) Buckets() []Bucket {
 // longest is the longest time that the histogram holds.
 const longest = time.Minute
 
-// stats count while a run is under way.
+// stats count while a run is in progress.
 type stats struct {
 	requestsSent, requestsReceived, acksSent, acksReceived atomic.Uint64
 	bytesSent, bytesReceived, rdmaIn, rdmaOut              atomic.Uint64
@@ -146,7 +146,7 @@ func (b *reading) since(a *reading) Sample {
 	return s
 }
 
-// begin is told when the first message has come.
+// begin is notified when the first message has come.
 func (s *stats) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *stats) begin() {
 	s.last, s.begun = s.zero, s.zero.at
 }
 
-// freeze is told when the end is decided.
+// freeze is notified when the end is decided.
 func (s *stats) freeze() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ type flow struct {
 	// With RDMA. Of a slot, who sends and who receives take turns; busy is guarded by mu.
 	regions *regions // nil: there is none
 
-	tx      sync.Mutex // of who sends
+	tx      sync.Mutex // of whoever sends
 	out     *outgoing  // a message that the socket has not taken; under tx
 	dirty   atomic.Bool
 	refused atomic.Bool
@@ -212,5 +212,5 @@ func (f *flow) compose() bool {
 	return true
 }
 
-// blocked reports whether an operation of a slot is under way.
+// blocked reports whether an operation of a slot is in progress.
 func (f *flow) blocked(slot uint32) bool { return f.regions != nil && f.regions.busy[slot] }

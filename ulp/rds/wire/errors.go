@@ -33,7 +33,7 @@ func (f Fault) String() string {
 // A FormatError says how bytes of a peer break the format of RDS 3.1.
 type FormatError struct {
 	Fault  Fault
-	Reason string // what was found, for people
+	Reason string // what was found, human-readable
 }
 
 func (e *FormatError) Error() string { return "rds: " + e.Fault.String() + ": " + e.Reason }

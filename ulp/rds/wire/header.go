@@ -93,7 +93,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Kind tells what the header stands in front of.
+// Kind reports what the header stands in front of.
 func (h *Header) Kind() Kind {
 	switch {
 	case h.Flags&CongestionBitmap != 0:

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/rpcrdma"
 )
@@ -14,7 +14,7 @@ const Port = 20049
 
 // What an analysis remembers of all connections.
 const (
-	maxKept    = 64 << 20 // octets of RPC messages that are not whole yet
+	maxKept    = 64 << 20 // bytes of RPC messages that are not whole yet
 	maxRegions = 1 << 16  // segments of calls that are open
 	maxOpen    = 1 << 16  // calls that are open
 	maxPast    = 1 << 18  // segments of calls that have been answered
@@ -34,7 +34,7 @@ type Analyzer struct {
 	kept, regions, open, past, counted int
 }
 
-// keep reports whether n octets more may be kept, and counts them.
+// keep reports whether n bytes more may be kept, and counts them.
 func (a *Analyzer) keep(n int) bool {
 	if a.kept+n > maxKept {
 		return false
@@ -51,7 +51,7 @@ type conn struct {
 	frames  int // start-up frames seen
 	private [2]rpcrdma.Private
 	found   [2]bool
-	dir     [2]direction // by who calls
+	dir     [2]direction // by caller
 	header  rpcrdma.Header
 }
 
@@ -124,7 +124,7 @@ func (c *conn) Send(from dissect.Side, at capture.At, m *dissect.Sent) {
 	t := &Transport{Header: h, Inline: len(inline)}
 	c.r.Emit(from, at, t)
 	if h.Proc == rpcrdma.NoMsg && len(inline) > 0 {
-		c.r.Violate(ruleNoMsg, from, at, "%d octets follow the header of an RDMA_NOMSG", len(inline))
+		c.r.Violate(ruleNoMsg, from, at, "%d bytes follow the header of an RDMA_NOMSG", len(inline))
 		inline = nil
 	}
 	switch {
@@ -159,7 +159,7 @@ func (c *conn) checkLength(from dissect.Side, at capture.At, m *dissect.Sent) {
 		return
 	}
 	if most := min(c.private[from].Send, c.private[1-from].Receive); m.Length > uint64(most) {
-		c.r.Violate(ruleInline, from, at, "a Send of %d octets; the inline threshold is %d", m.Length, most)
+		c.r.Violate(ruleInline, from, at, "a Send of %d bytes; the inline threshold is %d", m.Length, most)
 	}
 }
 
@@ -172,7 +172,7 @@ func (c *conn) badHeader(from dissect.Side, at capture.At, err error, length int
 	rule := dissect.Rule{ID: ruleHeaderID, Clause: "RFC 8166 §" + e.Clause}
 	c.sum.BadHeaders++
 	if length < 16 {
-		c.r.Violate(rule, from, at, "a message of %d octets: %v", length, e.Err)
+		c.r.Violate(rule, from, at, "a message of %d bytes: %v", length, e.Err)
 		return
 	}
 	c.r.Violate(rule, from, at, "the header of XID %08x can't be used: %v", e.XID, e.Err)

@@ -4,14 +4,14 @@ import (
 	"encoding/binary"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rpcrdma"
 )
 
 // A stream is a Payload stream with what chunks have moved put back in its place.
 type stream struct {
 	octets  []byte
-	moved   uint64 // octets of chunks that hold a data item
+	moved   uint64 // bytes of chunks that hold a data item
 	long    bool   // the stream itself came in a chunk
 	thin    bool   // some of it is not known, and is missing
 	missing uint64 // how much
@@ -24,7 +24,7 @@ type item struct {
 	length uint64
 }
 
-// add adds octets of which length is known, and perhaps not all of the contents.
+// add adds bytes of which length is known, and perhaps not all of the contents.
 func (s *stream) add(data []byte, length uint64) {
 	if uint64(len(data)) < length {
 		s.thin = true
@@ -70,7 +70,7 @@ func (c *conn) assembleCall(k *call, inline []byte, at capture.At) *stream {
 		from := s.length()
 		if uint64(ch.position) < from || uint64(ch.position)-from > uint64(len(inline)) {
 			if !s.thin {
-				c.r.Violate(rulePosition, k.from, at, "XID %08x has a Read chunk at %d, where the stream before it ends at %d and %d octets of it are left",
+				c.r.Violate(rulePosition, k.from, at, "XID %08x has a Read chunk at %d, where the stream before it ends at %d and %d bytes of it are left",
 					h.XID, ch.position, from, len(inline))
 			}
 			break
@@ -96,7 +96,7 @@ type chunk struct {
 // addRegions adds what was read of a chunk, and returns how long it is.
 func (s *stream) addRegions(regions []*region) (length uint64) {
 	for _, r := range regions {
-		if s.thin { // the octets behind a gap would stand in a wrong place
+		if s.thin { // the bytes behind a gap would stand in a wrong place
 			s.missing += uint64(r.seg.Length)
 		} else {
 			s.add(r.span.data, uint64(r.seg.Length))
@@ -138,7 +138,7 @@ func (c *conn) assembleReply(k *call, h *rpcrdma.Header, inline []byte, from dis
 		rest := append([]byte(nil), s.octets[place:]...)
 		s.octets = s.octets[:place]
 		if want := uint64(binary.BigEndian.Uint32(s.octets[place-4:])); want != length {
-			c.r.Violate(ruleWriteLen, from, at, "the reply to XID %08x has an item of %d octets, of which %d are in Write chunk %d", h.XID, want, length, i+1)
+			c.r.Violate(ruleWriteLen, from, at, "the reply to XID %08x has an item of %d bytes, of which %d are in Write chunk %d", h.XID, want, length, i+1)
 		}
 		s.addWritten(k.write[i], h.Write[i])
 		s.items = append(s.items, item{place, length})

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 )
 
 func BenchmarkAnalyze(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/stag"
 	"urnic/ulp/rpcrdma"
 )
@@ -28,7 +28,7 @@ type direction struct {
 	first                bool // no reply has been seen
 	metered              bool // all replies are known
 	known                bool // all calls are known
-	losses               int  // of the other side's octets
+	losses               int  // of the other side's bytes
 	forbidden            bool // STags were invalidated that way though it is not agreed on, and that was said
 	full                 bool // not all calls were remembered, and that was said
 }
@@ -123,7 +123,7 @@ func (d *direction) close(c *conn, k *call) {
 	}
 }
 
-// end forgets all calls, and tells which have no reply.
+// end forgets all calls, and says which have no reply.
 func (d *direction) end(c *conn, at capture.At) {
 	left := slices.SortedFunc(maps.Values(d.open), func(a, b *call) int { return cmp.Compare(a.at.Packet, b.at.Packet) })
 	n := len(left)
@@ -316,7 +316,7 @@ func (c *conn) unread(k *call, from dissect.Side, at capture.At) {
 	}
 	d := &c.dir[k.from]
 	if d.losses == k.losses && c.dir[1-k.from].losses == 0 {
-		c.r.Note(from, at, "XID %08x is answered, though only %d of %d octets of its Read chunks were read", k.header.XID, have, all)
+		c.r.Note(from, at, "XID %08x is answered, though only %d of %d bytes of its Read chunks were read", k.header.XID, have, all)
 	}
 	if k.header.Proc == rpcrdma.Msg {
 		c.decodeCall(k, k.inline, at) // what is there
@@ -338,7 +338,7 @@ func (c *conn) checkChunks(k *call, h *rpcrdma.Header, from dissect.Side, at cap
 	case h.HasReply:
 		c.checkChunk(ruleReplyChunk, "the Reply chunk", k.reply, h.Reply, h.XID, from, at)
 		if h.Proc == rpcrdma.Msg && sum(h.Reply) > 0 {
-			c.r.Violate(ruleReplyChunk, from, at, "the reply to XID %08x is an RDMA_MSG, and says that %d octets are in the Reply chunk", h.XID, sum(h.Reply))
+			c.r.Violate(ruleReplyChunk, from, at, "the reply to XID %08x is an RDMA_MSG, and says that %d bytes are in the Reply chunk", h.XID, sum(h.Reply))
 		}
 	}
 }
@@ -364,9 +364,9 @@ func (c *conn) checkChunk(rule dissect.Rule, name string, offered []*region, sai
 		switch {
 		case r.span.many:
 		case front < uint64(s.Length):
-			c.r.Violate(ruleWritten, from, at, "the reply to XID %08x says that segment %d of %s has %d octets; %d were written", xid, i+1, name, s.Length, n)
+			c.r.Violate(ruleWritten, from, at, "the reply to XID %08x says that segment %d of %s has %d bytes; %d were written", xid, i+1, name, s.Length, n)
 		case n > uint64(s.Length) && used:
-			c.r.Violate(ruleWritten, from, at, "%d octets were written to segment %d of %s, of which the reply to XID %08x says %d", n, i+1, name, xid, s.Length)
+			c.r.Violate(ruleWritten, from, at, "%d bytes were written to segment %d of %s, of which the reply to XID %08x says %d", n, i+1, name, xid, s.Length)
 		}
 	}
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
-	"urnic/internal/tshark"
+	"urnic/internal/program/dissect"
+	"urnic/internal/test/tshark"
 	"urnic/rdmap"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
 	"urnic/ulp/rpcrdma"
 )
 
-// What the captures of NFS over RDMA hold. Sends and octets were counted by a decoder that
+// What the captures of NFS over RDMA hold. Sends and bytes were counted by a decoder that
 // is not ours.
 var nfsCaptures = map[string]struct {
 	calls        int    // a Send each, as are replies
@@ -128,7 +128,7 @@ func TestCapturesOfNFSDecodeCompletely(t *testing.T) {
 				chunks[3] += p.LongReplies
 			}
 			if written != octets[rdmap.OpWrite] || written != want.writeOctets || read != octets[rdmap.OpReadResponse] || read != want.readOctets {
-				t.Errorf("chunks hold %d and %d octets, Writes %d, Read Responses %d; want %d and %d",
+				t.Errorf("chunks hold %d and %d bytes, Writes %d, Read Responses %d; want %d and %d",
 					written, read, octets[rdmap.OpWrite], octets[rdmap.OpReadResponse], want.writeOctets, want.readOctets)
 			}
 			if chunks != want.chunks {
@@ -136,7 +136,7 @@ func TestCapturesOfNFSDecodeCompletely(t *testing.T) {
 			}
 			for _, m := range f.messages {
 				if !m.Whole || uint64(len(m.Octets)) != m.Length || !m.Known || m.Reply != m.Matched || m.Failed || len(m.Octets)%4 != 0 {
-					t.Errorf("%v, %d octets", m, len(m.Octets))
+					t.Errorf("%v, %d bytes", m, len(m.Octets))
 				}
 			}
 		})
@@ -239,7 +239,7 @@ func TestFileIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("blocks: %v", counts)
 	}
 	if !bytes.Equal(written, read) || bytes.Equal(written, make([]byte, megabyte)) {
-		t.Error("the octets read are not those written")
+		t.Error("the bytes read are not those written")
 	}
 }
 

@@ -22,7 +22,7 @@ func TestRulesAreInTheDocumentation(t *testing.T) {
 	for _, m := range regexp.MustCompile(`ID: "(.+?)", Clause: "(.+?)"`).FindAllSubmatch(source, -1) {
 		rules = append(rules, string(m[1])+" "+string(m[2]))
 	}
-	rules = append(rules, ruleHeaderID+" the clause that is broken")
+	rules = append(rules, ruleHeaderID+" the broken clause")
 	for _, m := range regexp.MustCompile("(?m)^\\| `(rpc-.+?)` \\| (.+?) \\|").FindAllSubmatch(page, -1) {
 		rows = append(rows, string(m[1])+" "+string(m[2]))
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/rdmap"
 	"urnic/stag"
 	"urnic/ulp/oncrpc"
@@ -269,7 +269,8 @@ func TestRefusedCallsAreShown(t *testing.T) {
 	}
 }
 
-// A caller may go on with what it was granted until it must have heard of less.
+// A caller may continue with what it was granted until it must have heard of
+// less.
 func TestCreditsThatFall(t *testing.T) {
 	play := func(replies int) found {
 		p := newPlayer(t, Port).start(linux)
@@ -325,7 +326,7 @@ func TestRecognition(t *testing.T) {
 
 // What is remembered is bounded, and what is not remembered is nobody's fault.
 func TestBounds(t *testing.T) {
-	t.Run("octets", func(t *testing.T) {
+	t.Run("bytes", func(t *testing.T) {
 		data := octets(1000)
 		head := writeCall(5, len(data))
 		p := newPlayer(t, Port).start(linux)
@@ -339,7 +340,7 @@ func TestBounds(t *testing.T) {
 		}
 		r.want(t)
 		if a.kept != maxKept-600 {
-			t.Errorf("%d octets are kept", a.kept)
+			t.Errorf("%d bytes are kept", a.kept)
 		}
 	})
 	t.Run("calls", func(t *testing.T) {
@@ -390,7 +391,7 @@ func TestBounds(t *testing.T) {
 		f := analyze(t, file, &Analyzer{})
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
-			t.Errorf("%d octets were allocated", n)
+			t.Errorf("%d bytes were allocated", n)
 		}
 		f.want(t, "rpc-written-length by server", "rpc-written-length by server", "rpc-written-length by server")
 		if m := f.one(t, 3); m.Whole || m.Length != 3*most || !m.Long {

@@ -4,25 +4,25 @@ import (
 	"io"
 	"testing"
 
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/rdmap"
 	"urnic/stag"
 	"urnic/ulp/rpcrdma"
 )
 
-// What a fuzzed script does. Each step is a kind and a length, and octets.
+// What a fuzzed script does. Each step is a kind and a length, and bytes.
 const (
 	doSend       = iota // a message as it is
-	doCall              // a header made of the octets, with a call behind it
+	doCall              // a header made of the bytes, with a call behind it
 	doReply             // the same with a reply
-	doWrite             // to a place that the octets say
+	doWrite             // to a place that the bytes say
 	doRead              // the same, with a response
 	doInvalidate        // a Send with Invalidate
 	doLose              // packets are lost
 	steps
 )
 
-// step plays a step, of which the octets choose little: XIDs, STags and places are few, so
+// step plays a step, of which the bytes choose little: XIDs, STags and places are few, so
 // that they meet.
 func (p *player) step(kind byte, b []byte) {
 	from := dissect.Side(kind >> 7)
@@ -110,7 +110,7 @@ func FuzzAnalyzer(f *testing.F) {
 					calls++
 				}
 				if n := uint64(len(m.Octets)); n > m.Length || m.Whole && n < m.Length {
-					t.Errorf("%v: %d octets", m, len(m.Octets))
+					t.Errorf("%v: %d bytes", m, len(m.Octets))
 				}
 			}
 			return nil

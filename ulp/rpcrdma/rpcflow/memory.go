@@ -4,7 +4,7 @@ import (
 	"sort"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/stag"
 	"urnic/ulp/rpcrdma"
 )
@@ -26,11 +26,11 @@ type region struct {
 	use  use
 	seg  rpcrdma.Segment
 	span span
-	name string // what it is for, for people
+	name string // what it is for, human-readable
 	full bool   // all of a Read segment was read
 }
 
-// holds reports whether n octets at a place lie in the region, and where.
+// holds reports whether n bytes at a place lie in the region, and where.
 func (r *region) holds(tag stag.STag, to, n uint64) (offset uint64, ok bool) {
 	offset, size := to-r.seg.Offset, uint64(r.seg.Length)
 	return offset, r.seg.Handle == tag && offset <= size && n <= size-offset
@@ -39,18 +39,18 @@ func (r *region) holds(tag stag.STag, to, n uint64) (offset uint64, ok bool) {
 // A piece is a part of a region that was moved.
 type piece struct{ from, to uint64 }
 
-// A span tells which octets of a region were moved, and keeps what was in them.
+// A span says which bytes of a region were moved, and keeps what was in them.
 type span struct {
 	pieces []piece // in order, apart from each other
-	total  uint64  // octets in them
-	data   []byte  // the octets from 0 on
+	total  uint64  // bytes in them
+	data   []byte  // the bytes from 0 on
 	thin   bool    // data lacks something that was moved
 	many   bool    // there were too many pieces to tell
 }
 
 const maxPieces = 256
 
-// add notes that octets were moved, and keeps them if keep says so and they come in order.
+// add notes that bytes were moved, and keeps them if keep says so and they come in order.
 func (s *span) add(from uint64, data []byte, keep func(n int) bool) {
 	to := from + uint64(len(data))
 	if from == to {
@@ -85,7 +85,7 @@ func (s *span) add(from uint64, data []byte, keep func(n int) bool) {
 	s.pieces = append(s.pieces[:i], append([]piece{{from, to}}, s.pieces[j:]...)...)
 }
 
-// moved returns how many octets were moved, and how many of them lie together at the
+// moved returns how many bytes were moved, and how many of them lie together at the
 // front.
 func (s *span) moved() (n, front uint64) {
 	if len(s.pieces) > 0 && s.pieces[0].from == 0 {
@@ -103,7 +103,7 @@ const (
 // A memory is what one side has named of its memory.
 type memory struct {
 	open map[stag.STag][]*region
-	// closed tells which XID a segment was for; order has them in the order of closing.
+	// closed says which XID a segment was for; order has them in the order of closing.
 	closed map[stag.STag]uint32
 	order  []stag.STag
 	next   int
@@ -163,7 +163,7 @@ func (m *memory) makeRoom(tag stag.STag, a *Analyzer) bool {
 	return true
 }
 
-// find returns the region for n octets at a place, for a Read or a Write, and where in it
+// find returns the region for n bytes at a place, for a Read or a Write, and where in it
 // they are. Of several, that whose place was not yet moved comes first.
 func (m *memory) find(tag stag.STag, to, n uint64, read bool) (*region, uint64) {
 	var found *region
@@ -186,10 +186,10 @@ func (m *memory) find(tag stag.STag, to, n uint64, read bool) (*region, uint64) 
 // A touched is memory that was touched, and should not have been.
 type touched struct {
 	tag  stag.STag
-	next uint64 // where it would go on
+	next uint64 // where it would continue
 }
 
-// blame judges an access to memory that no open chunk has named. What goes on where the
+// blame judges an access to memory that no open chunk has named. What continues where the
 // last such access ended was blamed with it.
 func (c *conn) blame(d *direction, from dissect.Side, at capture.At, what string, tag stag.STag, to, n uint64) {
 	m, before := &d.memory, d.touched
@@ -201,14 +201,14 @@ func (c *conn) blame(d *direction, from dissect.Side, at capture.At, what string
 	case m.crowd || !d.known:
 	case len(same) > 0:
 		r := same[0]
-		c.r.Violate(ruleMemory, from, at, "%s of %d octets at STag %v TO 0x%x, where the %s of XID %08x is %s",
+		c.r.Violate(ruleMemory, from, at, "%s of %d bytes at STag %v TO 0x%x, where the %s of XID %08x is %s",
 			what, n, tag, to, useNames[r.use], r.call.header.XID, segmentString(r.seg))
 	default:
 		if xid, ok := m.closed[tag]; ok {
-			c.r.Violate(ruleAfterReply, from, at, "%s of %d octets at STag %v TO 0x%x, which was for XID %08x: that has been answered", what, n, tag, to, xid)
+			c.r.Violate(ruleAfterReply, from, at, "%s of %d bytes at STag %v TO 0x%x, which was for XID %08x: that has been answered", what, n, tag, to, xid)
 			return
 		}
-		c.r.Violate(ruleMemory, from, at, "%s of %d octets at STag %v TO 0x%x, which no chunk has named", what, n, tag, to)
+		c.r.Violate(ruleMemory, from, at, "%s of %d bytes at STag %v TO 0x%x, which no chunk has named", what, n, tag, to)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"urnic/ddp"
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/stag"
@@ -159,8 +159,8 @@ const (
 	xidLong    = 0x2d045448 // OPEN, the same
 	xidReadDir = 0x29045448 // a Reply chunk of three segments
 	xidPlain   = 0x34045448 // no chunks
-	xidWrite   = 0x2f045448 // a Read chunk of 131072 octets at 180
-	xidRead    = 0x37045448 // a Write chunk of 131072 octets
+	xidWrite   = 0x2f045448 // a Read chunk of 131072 bytes at 180
+	xidRead    = 0x37045448 // a Write chunk of 131072 bytes
 
 	tagWrite = stag.STag(0x1f0d0803)
 	tagRead  = stag.STag(0xb0019703)
@@ -227,7 +227,7 @@ func TestEachFaultIsFound(t *testing.T) {
 				}
 			},
 			[]string{"rpc-memory by server", "rpc-written-length by server"},
-			"a Write of 1428 octets at STag 0x00000099 TO 0x38045448099fd000, which no chunk has named",
+			"a Write of 1428 bytes at STag 0x00000099 TO 0x38045448099fd000, which no chunk has named",
 		},
 		"Write behind the reply": {
 			func(tp *tape) {
@@ -242,19 +242,19 @@ func TestEachFaultIsFound(t *testing.T) {
 		},
 		"Read of a Write chunk": {
 			func(tp *tape) { tp.source(tagWrite, tagRead, 0) },
-			nil, "a Read of 131072 octets at STag 0xb0019703",
+			nil, "a Read of 131072 bytes at STag 0xb0019703",
 		},
 		"Read beyond its chunk": {
 			func(tp *tape) { tp.source(tagWrite, tagWrite, 4) },
 			[]string{"rpc-memory by server"},
-			"XID 2f045448 is answered, though only 0 of 131072 octets of its Read chunks were read",
+			"XID 2f045448 is answered, though only 0 of 131072 bytes of its Read chunks were read",
 		},
 		"Read behind the reply": {
 			func(tp *tape) {
 				tp.parts = append(tp.parts, tp.parts[tp.touch(rdmap.OpReadRequest, tagWrite)])
 			},
 			[]string{"rpc-memory-after-reply by server"},
-			"a Read of 131072 octets at STag 0x1f0d0803",
+			"a Read of 131072 bytes at STag 0x1f0d0803",
 		},
 		"reply with another XID": {
 			func(tp *tape) { tp.word(server, xidPlain, 0, 0x99) },
@@ -286,7 +286,7 @@ func TestEachFaultIsFound(t *testing.T) {
 				tp.remove(tp.touch(rdmap.OpReadRequest, tagWrite))
 				tp.parts = slices.DeleteFunc(tp.parts, func(p part) bool { return p.op == rdmap.OpReadResponse && p.seg.Tagged.STag == 0x1b21e801 })
 			},
-			nil, "XID 2f045448 is answered, though only 0 of 131072 octets of its Read chunks were read",
+			nil, "XID 2f045448 is answered, though only 0 of 131072 bytes of its Read chunks were read",
 		},
 		"invalidation of a foreign STag": {
 			func(tp *tape) {
@@ -337,14 +337,14 @@ func TestEachFaultIsFound(t *testing.T) {
 				p.seg.Payload = p.seg.Payload[:12]
 			},
 			[]string{"rpc-header by server"},
-			"a message of 12 octets: it ends too early",
+			"a message of 12 bytes: it ends too early",
 		},
 		"more written than the reply says": {
 			func(tp *tape) {
 				tp.header(server, xidRead, func(h *rpcrdma.Header) { h.Write[0][0].Length -= 4 })
 			},
 			[]string{"rpc-written-length by server", "rpc-write-length by server"},
-			"131072 octets were written to segment 1 of Write chunk 1, of which the reply to XID 37045448 says 131068",
+			"131072 bytes were written to segment 1 of Write chunk 1, of which the reply to XID 37045448 says 131068",
 		},
 		"less written than the reply says": {
 			func(tp *tape) {
@@ -352,7 +352,7 @@ func TestEachFaultIsFound(t *testing.T) {
 				tp.header(server, xidLong, func(h *rpcrdma.Header) { h.Reply[0].Length = 356 })
 			},
 			[]string{"rpc-written-length by server"},
-			"says that segment 1 of the Reply chunk has 356 octets; 352 were written",
+			"says that segment 1 of the Reply chunk has 356 bytes; 352 were written",
 		},
 		"a gap in a chunk": {
 			func(tp *tape) {
@@ -398,7 +398,7 @@ func TestEachFaultIsFound(t *testing.T) {
 				p.seg.Payload = append(p.seg.Payload, 0, 0, 0, 0)
 			},
 			[]string{"rpc-nomsg by server"},
-			"4 octets follow the header of an RDMA_NOMSG",
+			"4 bytes follow the header of an RDMA_NOMSG",
 		},
 		"a position behind the stream": {
 			func(tp *tape) {
@@ -410,7 +410,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		"an item longer than its Read chunk": {
 			func(tp *tape) { tp.word(client, xidWrite, 28+24+180-4, 131080) },
 			[]string{"rpc-read-length by client"},
-			"a Read chunk of 131072 octets at 180 for an item of 131080",
+			"a Read chunk of 131072 bytes at 180 for an item of 131080",
 		},
 		"an item longer than its Write chunk": {
 			func(tp *tape) {
@@ -418,7 +418,7 @@ func TestEachFaultIsFound(t *testing.T) {
 				binary.BigEndian.PutUint32(p.seg.Payload[len(p.seg.Payload)-4:], 131076)
 			},
 			[]string{"rpc-write-length by server"},
-			"an item of 131076 octets, of which 131072 are in Write chunk 1",
+			"an item of 131076 bytes, of which 131072 are in Write chunk 1",
 		},
 		"a Read chunk at 0 beside a stream": {
 			func(tp *tape) {
@@ -465,7 +465,7 @@ func TestEachFaultIsFound(t *testing.T) {
 			func(tp *tape) {
 				for i := range tp.frames {
 					d := tp.frames[i].PrivateData
-					d[len(d)-1] = 0 // 1024 octets can be received
+					d[len(d)-1] = 0 // 1024 bytes can be received
 				}
 				p := &tp.parts[tp.send(server, xidPlain)]
 				p.seg.Payload = append(p.seg.Payload, make([]byte, 1024)...)

@@ -130,7 +130,7 @@ func replyDetail(r *RPC, results []byte) (detail string) {
 	return detail
 }
 
-// Octets of parts of results (RFC 1813 §2.6).
+// Bytes of parts of results (RFC 1813 §2.6).
 const (
 	attrLen = 84 // fattr3
 	wccLen  = 24 // wcc_attr

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/rnic"
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfsd"
@@ -94,7 +94,7 @@ func work(t *testing.T, url string, cfg nfs.Config) {
 					case err != nil:
 						return err
 					case !bytes.Equal(b, octets(size)):
-						return fmt.Errorf("%s: other octets are read than were written", name)
+						return fmt.Errorf("%s: other bytes are read than were written", name)
 					}
 				}
 				for n := range 20 {

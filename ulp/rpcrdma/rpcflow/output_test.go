@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/output")
@@ -87,7 +87,7 @@ func TestLaddersAreReadableAt100Columns(t *testing.T) {
 		var b bytes.Buffer
 		analyze(t, golden(t, name), &Analyzer{}, dissect.Ladder(&b, dissect.Options{}))
 		for line := range strings.Lines(b.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 99 {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Fatalf("%s: %d columns: %s", name, n, line)
 			}
 		}
@@ -136,7 +136,7 @@ func TestJSONLinesAgreeWithTheSummary(t *testing.T) {
 			moved += p.WriteOctets
 		}
 		if calls != s.Calls || replies != s.Replies || headers != calls+replies || writes != moved {
-			t.Errorf("%s: %d calls, %d replies, %d headers, %d octets moved; the summary has %+v and %d", name, calls, replies, headers, writes, s, moved)
+			t.Errorf("%s: %d calls, %d replies, %d headers, %d bytes moved; the summary has %+v and %d", name, calls, replies, headers, writes, s, moved)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"urnic/ddp"
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/mpa"
 	"urnic/rdmap"
 	"urnic/stag"
@@ -161,7 +161,7 @@ func analyze(t testing.TB, file []byte, a *Analyzer, handlers ...dissect.Handler
 	t.Helper()
 	f := analyzeWith(t, file, a, handlers...)
 	if a.kept != 0 || a.regions != 0 || a.open != 0 || a.past != 0 {
-		t.Errorf("%d octets, %d segments, %d calls and %d past segments are still remembered", a.kept, a.regions, a.open, a.past)
+		t.Errorf("%d bytes, %d segments, %d calls and %d past segments are still remembered", a.kept, a.regions, a.open, a.past)
 	}
 	return f
 }
@@ -229,10 +229,10 @@ func (f found) summary(t testing.TB) *Summary {
 	return s
 }
 
-// golden returns the octets of a capture.
+// golden returns the bytes of a capture.
 func golden(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "dissect", "testdata", "captures", name+".pcap.gz"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "program", "dissect", "testdata", "captures", name+".pcap.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"urnic/internal/capture"
-	"urnic/internal/dissect"
+	"urnic/internal/program/dissect"
 	"urnic/ulp/oncrpc"
 	"urnic/ulp/oncrpc/xdr"
 	"urnic/ulp/rpcrdma"
@@ -30,10 +30,10 @@ type RPC struct {
 	Failed     bool   // the reply says that the call was not carried out
 	Detail     string // of arguments or results, if the program is known
 
-	Length  uint64        // octets of the whole message
+	Length  uint64        // bytes of the whole message
 	Moved   uint64        // of them, data items in chunks
 	Long    bool          // the message itself came in a chunk
-	Whole   bool          // Octets is all of it
+	Whole   bool          // Bytes is all of it
 	Octets  []byte        // the message, or what is known from its beginning on
 	Latency time.Duration // of a reply: since its call
 	Matched bool          // the reply has a call
@@ -94,7 +94,7 @@ type jsonRPC struct {
 	Latency    *float64 `json:"latency_seconds,omitempty"`
 }
 
-// MarshalJSON writes the message as an object, without its octets.
+// MarshalJSON writes the message as an object, without its bytes.
 func (r *RPC) MarshalJSON() ([]byte, error) {
 	j := jsonRPC{
 		Type: "call", XID: xidString(r.XID), Program: r.Program, Version: r.Version, Procedure: r.Procedure, Name: r.Title(),
@@ -148,7 +148,7 @@ func (c *conn) checkItems(k *call, s *stream, at capture.At) {
 		}
 		n := uint64(binary.BigEndian.Uint32(s.octets[i.at-4:]))
 		if i.length != n && i.length != n+-n&3 {
-			c.r.Violate(ruleReadLen, k.from, at, "XID %08x has a Read chunk of %d octets at %d for an item of %d", k.header.XID, i.length, i.at, n)
+			c.r.Violate(ruleReadLen, k.from, at, "XID %08x has a Read chunk of %d bytes at %d for an item of %d", k.header.XID, i.length, i.at, n)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package rpcflow
 
-import "urnic/internal/dissect"
+import "urnic/internal/program/dissect"
 
 // The rules of RPC-over-RDMA. That of a header that can't be decoded has the clause which
 // the codec names.

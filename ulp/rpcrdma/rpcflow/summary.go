@@ -156,7 +156,7 @@ func (s *Summary) reply(k *call, h *rpcrdma.Header, r *RPC) {
 	p.Longest = max(p.Longest, r.Latency)
 }
 
-// WriteTable writes the summary for people.
+// WriteTable writes the summary as human-readable text.
 func (s *Summary) WriteTable(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "%d calls, %d replies, %d unanswered, %d RDMA_ERROR, %d bad headers; %d open at most; credits asked for %s, granted %s\n",
 		s.Calls, s.Replies, s.Unanswered, s.Errors, s.BadHeaders, s.MaxOpen, between(s.Asked), between(s.Granted)); err != nil {
@@ -167,7 +167,7 @@ func (s *Summary) WriteTable(w io.Writer) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	if _, err := io.WriteString(t, "procedure\tcalls\treplies\tfailed\tinline\tRead chunks\toctets\tWrite chunks\toctets\tlong\toctets\tshortest\tmean\tlongest\n"); err != nil {
+	if _, err := io.WriteString(t, "procedure\tcalls\treplies\tfailed\tinline\tRead chunks\tbytes\tWrite chunks\tbytes\tlong\tbytes\tshortest\tmean\tlongest\n"); err != nil {
 		return err
 	}
 	for _, p := range all {

@@ -13,8 +13,8 @@ import (
 // A Private is the private data of RPC-over-RDMA in a start-up frame (RFC 8797 §4).
 type Private struct {
 	Invalidate bool `json:"invalidate"` // R
-	Send       int  `json:"send"`       // octets
-	Receive    int  `json:"receive"`    // octets
+	Send       int  `json:"send"`       // bytes
+	Receive    int  `json:"receive"`    // bytes
 }
 
 // Name returns the event's name in JSON.
@@ -31,7 +31,7 @@ func (p *Private) String() string {
 // A Transport is the transport header of a Send (RFC 8166 §4).
 type Transport struct {
 	Header *rpcrdma.Header
-	Inline int // octets of the Payload stream behind it
+	Inline int // bytes of the Payload stream behind it
 }
 
 // Name returns the event's name in JSON.
@@ -158,7 +158,7 @@ func clone(h *rpcrdma.Header) *rpcrdma.Header {
 	return &c
 }
 
-// sums returns the octets of segments.
+// sums returns the bytes of segments.
 func sum(c []rpcrdma.Segment) (n uint64) {
 	for _, s := range c {
 		n += uint64(s.Length)
@@ -182,3 +182,6 @@ func has(h *rpcrdma.Header, tag stag.STag) bool {
 	}
 	return false
 }
+
+// Granted returns the credits that a server grants, or that a client asks for.
+func (t *Transport) Granted() (credits uint32, ok bool) { return t.Header.Credits, true }

@@ -1,4 +1,4 @@
-/* Forgets a protection domain: the sanitizer has to tell of it. */
+/* Forgets a protection domain: the sanitizer has to report it. */
 #include <stddef.h>
 
 #include <infiniband/verbs.h>

@@ -1,4 +1,4 @@
-/* Gives the library too little room for an answer: the sanitizer has to tell of it. */
+/* Gives the library too little room for an answer: the sanitizer has to report it. */
 #include <stdlib.h>
 
 #include <infiniband/verbs.h>

@@ -37,8 +37,8 @@ type Options struct {
 	// Concurrent says that the filesystem may be used by several goroutines at once, as
 	// osfs may. Without it, one call follows the other.
 	Concurrent bool
-	// MaxFileSize is how many octets a file may have; 1<<40. A filesystem in memory
-	// needs less, because a client can make a file of that size by one octet.
+	// MaxFileSize is how many bytes a file may have; 1<<40. A filesystem in memory
+	// needs less, because a client can make a file of that size by one byte.
 	MaxFileSize uint64
 	UID, GID    uint32 // of all files
 }
@@ -127,7 +127,7 @@ func (t *tree) Lstat(path string) (info pathfs.Info, err error) {
 		return pathfs.Info{}, err
 	}
 	info = t.info(i)
-	if info.Attr.Type == vfs.Symlink { // some store another target than they tell of
+	if info.Attr.Type == vfs.Symlink { // some store another target than they report
 		if to, err := t.fs.Readlink(t.name(path)); err == nil {
 			info.Attr.Size = uint64(len(to))
 		}

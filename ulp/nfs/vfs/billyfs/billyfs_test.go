@@ -10,7 +10,7 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-billy/v5/util"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/nfs/vfs"
 	"urnic/ulp/nfs/vfs/vfstest"
 )

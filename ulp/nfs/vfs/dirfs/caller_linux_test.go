@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urnic/internal/selfcopy"
+	"urnic/internal/test/selfcopy"
 	"urnic/ulp/nfs/vfs"
 	"urnic/ulp/nfs/vfs/vfstest"
 )

@@ -43,7 +43,7 @@ func (fs *linuxFS) Read(ctx context.Context, h vfs.Handle, p []byte, off uint64)
 		}
 		p = p[:math.MaxInt64-off-1]
 	}
-	// One octet more says whether the file ends here.
+	// One byte more says whether the file ends here.
 	var one [1]byte
 	for total := 0; ; {
 		n, err := again(func() (int, error) { return unix.Preadv(d.fd, [][]byte{p[total:], one[:]}, int64(off)+int64(total)) })

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urnic/internal/selfcopy"
+	"urnic/internal/test/selfcopy"
 	"urnic/ulp/nfs/vfs"
 	"urnic/ulp/nfs/vfs/memfs"
 	"urnic/ulp/nfs/vfs/vfstest"

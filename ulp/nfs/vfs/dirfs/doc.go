@@ -8,12 +8,12 @@
 //
 // # Linux
 //
-// A handle holds a file's inode number and its generation, as the filesystem has it and as
-// the time of birth tells. So it survives renaming, and the process that gave it. Where
-// each file is, is known from the names that clients have looked up; what an earlier
-// process has handed out is found by open_by_handle_at where that is permitted (as root),
-// and by a walk through the tree otherwise. Where clients move directories so busily that no
-// walk can tell whether a file is there, the answer is ErrTryLater.
+// A handle holds a file's inode number and its generation, from the filesystem and from the
+// time of birth. So it survives renaming, and the process that issued it. The names that
+// clients have looked up give the position of each file. A handle of an earlier process is
+// found by open_by_handle_at where that is permitted (as root), and by a walk through the
+// tree otherwise. If clients move directories so often that no walk can find out whether a
+// file is there, the answer is ErrTryLater.
 //
 // Whatever a handle says, a file is opened only by way of its names, one component at a
 // time from the root down, following no symbolic link and entering no other mounted

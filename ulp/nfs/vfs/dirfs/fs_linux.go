@@ -14,7 +14,7 @@ import (
 	"urnic/ulp/nfs/vfs"
 )
 
-// MaxName is how many octets a name may have.
+// MaxName is how many bytes a name may have.
 const MaxName = 255
 
 // linuxFS is a directory, by openat2 or what stands in for it.
@@ -48,7 +48,7 @@ type linuxFS struct {
 	walk   walkState
 
 	dropped  []*desc        // to be closed when mu is given back
-	flushing map[uint64]int // flushes under way, by inode number
+	flushing map[uint64]int // flushes in progress, by inode number
 	flushEnd sync.Cond      // of mu: one has ended
 	idle     *time.Timer    // closes what is not used; nil: nothing is open
 }

@@ -12,12 +12,12 @@ import (
 
 // A handle is, in this order and big-endian:
 //
-//	1 octet   version
-//	8 octets  tag of the tree
-//	8 octets  inode number
-//	8 octets  generation: a hash of the filesystem's own handle and the time of birth
-//	1 octet   type of the filesystem's own handle, and
-//	up to 22  its octets, if they are no more: what open_by_handle_at takes
+//	1 byte   version
+//	8 bytes  tag of the tree
+//	8 bytes  inode number
+//	8 bytes  generation: a hash of the filesystem's own handle and the time of birth
+//	1 byte   type of the filesystem's own handle, and
+//	up to 22  its bytes, if they are no more: what open_by_handle_at takes
 //
 // Inode numbers are used again soon, within the tick of the clock that the time of birth
 // is taken from; the filesystem's own handle tells such files apart.

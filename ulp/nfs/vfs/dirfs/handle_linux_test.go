@@ -33,7 +33,7 @@ func TestGeneration(t *testing.T) {
 		t.Error("different files have the same handle")
 	}
 	if n := len(fs.handle(&f)); n > vfs.MaxHandle {
-		t.Errorf("a handle has %d octets", n)
+		t.Errorf("a handle has %d bytes", n)
 	}
 	other.st.Ino++
 	other.hash--

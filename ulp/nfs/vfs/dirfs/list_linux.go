@@ -18,7 +18,7 @@ const direntBuf = 32 << 10
 // A dirent is what getdents64 says. The name is valid until the next one.
 type dirent struct {
 	ino  uint64
-	next uint64 // where the directory goes on behind it
+	next uint64 // where the directory continues behind it
 	typ  byte
 	name []byte
 }

@@ -17,7 +17,7 @@ import (
 // we open it. For a caller, all is done with the caller's rights, from the first step to the
 // last. But the other file may be one of the caller's, too, which must not get the new one's
 // owner and mode. So a file is given attributes only if it looks like what was made: it
-// belongs to who made it, has no bits in its mode that were not asked for, is empty, and has
+// belongs to whoever made it, has no bits in its mode that were not asked for, is empty, and has
 // no other name. What the process makes for itself is for the process alone at first. For
 // root the mode is 0 then, which nothing else has that root owns. A regular file has a
 // descriptor from the beginning.

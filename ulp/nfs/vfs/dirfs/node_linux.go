@@ -76,7 +76,7 @@ func (d *desc) hold() *desc {
 	return d
 }
 
-// learn notes that the file that f tells of has a name in dir, and returns its node.
+// learn notes that the file that f reports has a name in dir, and returns its node.
 func (fs *linuxFS) learn(dir *node, name string, f *found, h vfs.Handle) *node {
 	fs.mu.Lock()
 	defer fs.unlock()

@@ -10,7 +10,7 @@ type Options struct {
 	// MaxOpen is how many descriptors are kept open: 1024, or a quarter of what the
 	// process may have if that is less.
 	MaxOpen int
-	// MaxKnown is how many files are remembered by name: 1<<20, of about 200 octets
+	// MaxKnown is how many files are remembered by name: 1<<20, of about 200 bytes
 	// each. What is beyond that and used again is searched for.
 	MaxKnown int
 }

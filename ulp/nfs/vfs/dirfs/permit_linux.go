@@ -173,7 +173,7 @@ func (fs *linuxFS) accessByMode(c *vfs.Caller, fd int, f *found) vfs.Access {
 	return mode & 7
 }
 
-// canAccess reports whether the system tells what a thread's identity may do.
+// canAccess reports whether the system reports what a thread's identity may do.
 func canAccess(fd int) bool {
 	return unix.Faccessat2(fd, "", unix.F_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS) == nil
 }

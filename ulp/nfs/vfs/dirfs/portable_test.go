@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/nfs/vfs"
 	"urnic/ulp/nfs/vfs/vfstest"
 )

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Linux tells of data that it could not write to the disk once for each open file, and once
-// for each inode to those who open it later (errseq_t). An error that comes up after a
+// Linux reports data that it could not write to the disk once for each open file, and once
+// for each inode to those that open it later (errseq_t). An error that comes up after a
 // descriptor was closed may reach another program, or nobody if the inode leaves memory. So
 // a descriptor that was written is synchronised before it is closed, and a failure counts
 // as a loss.
@@ -48,7 +48,7 @@ func (fs *linuxFS) flush(d *desc) {
 	fs.mu.Unlock()
 }
 
-// flushed returns when no flush of a file is under way. The caller may have opened the file
+// flushed returns when no flush of a file is in progress. The caller may have opened the file
 // after a flush had got an error, and before it has counted it.
 func (fs *linuxFS) flushed(ino uint64) {
 	fs.mu.Lock()

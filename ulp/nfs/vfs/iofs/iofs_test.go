@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/nfs/vfs"
 )
 

@@ -1,13 +1,13 @@
 package memfs
 
-// What things cost of Options.MaxBytes, in octets of memory, besides the data. They are what
+// What things cost of Options.MaxBytes, in bytes of memory, besides the data. They are what
 // Go's allocator gives for them on a 64-bit machine, with their places in maps and slices,
 // which have room to grow. The root costs nothing.
 const (
 	nodeCost = 288 // a node with its handle, and its place in the table of files
 	fileCost = 176 // the content of a file, whose first page makes a map with room for eight
 	dirCost  = 160 // that of an empty directory
-	entryMin = 144 // a name in a directory without its octets
+	entryMin = 144 // a name in a directory without its bytes
 	pageCost = 112 // a page without its data
 )
 

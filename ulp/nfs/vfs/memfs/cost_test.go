@@ -10,7 +10,7 @@ import (
 	"urnic/ulp/nfs/vfs"
 )
 
-// heap returns how many octets of memory are in use.
+// heap returns how many bytes of memory are in use.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -40,10 +40,10 @@ func TestRefusedWritesCostNothing(t *testing.T) {
 		t.Errorf("%d pages, not %d", got, pages)
 	}
 	if got := fs.bytes.Load(); got != bytes {
-		t.Errorf("%d octets are counted, not %d", got, bytes)
+		t.Errorf("%d bytes are counted, not %d", got, bytes)
 	}
 	if more := heap() - before; more > 200_000 { // 10 for each
-		t.Errorf("%d octets of memory for %d refused writes", more, refused)
+		t.Errorf("%d bytes of memory for %d refused writes", more, refused)
 	}
 	runtime.KeepAlive(fs)
 }
@@ -96,9 +96,9 @@ func TestCountedBytesAreHonest(t *testing.T) {
 				}
 			}
 			took, counted := heap()-before, fs.bytes.Load()
-			t.Logf("%d octets each, of which %d are counted", took/n, counted/n)
+			t.Logf("%d bytes each, of which %d are counted", took/n, counted/n)
 			if counted < took*9/10 || counted > 2*took {
-				t.Errorf("%d octets are counted for %d that are taken", counted, took)
+				t.Errorf("%d bytes are counted for %d that are taken", counted, took)
 			}
 			// And all of it is given back, by counting and by the memory.
 			list := map[string]bool{}
@@ -122,10 +122,10 @@ func TestCountedBytesAreHonest(t *testing.T) {
 			clear(list)
 			list = nil
 			if got := fs.bytes.Load(); got != 0 {
-				t.Errorf("%d octets are counted of nothing", got)
+				t.Errorf("%d bytes are counted of nothing", got)
 			}
 			if left := heap() - before; left > took/4 {
-				t.Errorf("%d octets of %d are left of nothing", left, took)
+				t.Errorf("%d bytes of %d are left of nothing", left, took)
 			}
 			runtime.KeepAlive(fs)
 			if err := fs.Close(); err != nil {

@@ -13,26 +13,26 @@ import (
 const (
 	pageSize  = 64 << 10
 	pageShift = 16
-	// smallest is how many octets a page of a small file holds. It doubles as the file
+	// smallest is how many bytes a page of a small file holds. It doubles as the file
 	// grows.
 	smallest = 512
 	// batch is how many pages are looked up at once.
 	batch = 16
 )
 
-// A file is the content of a regular file. Octets of pages behind the file's size are
+// A file is the content of a regular file. Bytes of pages behind the file's size are
 // always zero, so that nothing has to be cleared when it grows.
 type file struct {
-	// io is shared by who reads and writes, and held alone by who shortens or frees the
+	// io is shared by whoever reads and writes, and held alone by whoever shortens or frees the
 	// file.
 	io    sync.RWMutex
 	freed bool
-	used  atomic.Int64     // octets of pages
+	used  atomic.Int64     // bytes of pages
 	pages map[uint64]*page // guarded by the node's mu
 	most  int              // pages that the map had since it was made
 }
 
-// A page is up to pageSize octets of a file. What data is too short for is zero. While
+// A page is up to pageSize bytes of a file. What data is too short for is zero. While
 // data is lent it does not change: what is written goes to a copy.
 type page struct {
 	mu   sync.RWMutex
@@ -51,7 +51,7 @@ func (fs *FS) Read(ctx context.Context, h vfs.Handle, p []byte, off uint64) (int
 	})
 }
 
-// look calls each for the pages of up to most octets from off on, with where they are in the
+// look calls each for the pages of up to most bytes from off on, with where they are in the
 // page and how many; nil is a hole. It returns how many there are of all, and what Read
 // does.
 func (fs *FS) look(ctx context.Context, h vfs.Handle, most int, off uint64, each func(pg *page, at, n int)) (int, bool, error) {
@@ -196,7 +196,7 @@ func (n *node) addPage(fs *FS, i uint64, p []byte, at int) error {
 	return have.write(fs, n.file, p, at)
 }
 
-// roomFor returns how many octets a page has for so many.
+// roomFor returns how many bytes a page has for so many.
 func roomFor(n int) int { return max(smallest, 1<<bits.Len(uint(n-1))) }
 
 // write puts p at offset at. It returns ErrNoSpace, and then has changed nothing.

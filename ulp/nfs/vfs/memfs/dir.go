@@ -8,7 +8,7 @@ import (
 	"urnic/ulp/nfs/vfs/internal/dirlist"
 )
 
-// dirSize is how many octets a name adds to its directory's size.
+// dirSize is how many bytes a name adds to its directory's size.
 const dirSize = 32
 
 // A dir is the content of a directory. The node's mu guards the names.

@@ -2,9 +2,9 @@
 // data that need not outlive the process.
 //
 // Files are pages that exist only where something was written, so that holes cost nothing.
-// Data is copied once, from or to the caller's memory, by as many goroutines as there are
-// at the same time. Nothing is ever on stable storage: whoever serves a memfs again after
-// the process has ended serves another one, in which all former handles are stale.
+// Data is copied once, from or to the caller's memory; many goroutines may copy at the same
+// time. Nothing is ever on stable storage: a memfs that is served after the process has
+// restarted is a new one, in which all former handles are stale.
 //
 //	fs := memfs.New(memfs.Options{MaxBytes: 64 << 20})
 //	defer fs.Close()

@@ -37,7 +37,7 @@ func (fs *FS) Lend(ctx context.Context, h vfs.Handle, n int, off uint64) (vfs.Lo
 	return l, end, nil
 }
 
-// add lends n octets of a page from offset at on.
+// add lends n bytes of a page from offset at on.
 func (l *loan) add(pg *page, at, n int) {
 	if pg != nil {
 		pg.mu.Lock()

@@ -50,7 +50,7 @@ func TestLendsWhatIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(joined(l), p[:got]) || lentEnd != end {
-			t.Errorf("%d octets at %d: lent is something else, up to the end %v; want %v", n, off, lentEnd, end)
+			t.Errorf("%d bytes at %d: lent is something else, up to the end %v; want %v", n, off, lentEnd, end)
 		}
 		l.Return()
 	}

@@ -39,7 +39,7 @@ func TestHolesCostNothing(t *testing.T) {
 	}
 	a := must(fs.GetAttr(t.Context(), h))(t)
 	if a.Size != far+1 || a.Used > pageSize {
-		t.Errorf("%d octets, of which %d used", a.Size, a.Used)
+		t.Errorf("%d bytes, of which %d used", a.Size, a.Used)
 	}
 	p := []byte("yy")
 	if n, end, err := fs.Read(t.Context(), h, p, far-1); n != 2 || !end || err != nil || p[0] != 0 || p[1] != 'x' {
@@ -48,7 +48,7 @@ func TestHolesCostNothing(t *testing.T) {
 	size := uint64(0)
 	must(fs.SetAttr(t.Context(), h, vfs.SetAttr{Size: &size}))(t)
 	if n := fs.bytes.Load(); n != empty {
-		t.Errorf("%d octets are still counted", n-empty)
+		t.Errorf("%d bytes are still counted", n-empty)
 	}
 }
 
@@ -68,12 +68,12 @@ func TestMaxBytes(t *testing.T) {
 		t.Errorf("writing again what is there: %v", err)
 	}
 	if err := fs.Write(t.Context(), h, p, 1<<20-1, false); !errors.Is(err, vfs.ErrNoSpace) {
-		t.Errorf("one octet too many: %v", err)
+		t.Errorf("one byte too many: %v", err)
 	}
 	// What could be written is there, and nothing else.
 	a := must(fs.GetAttr(t.Context(), h))(t)
 	if a.Size != 1<<20 || a.Used != 1<<20 {
-		t.Errorf("%d octets, %d used", a.Size, a.Used)
+		t.Errorf("%d bytes, %d used", a.Size, a.Used)
 	}
 	_, _, err := fs.Symlink(t.Context(), fs.Root(), "l", "target", vfs.SetAttr{})
 	if !errors.Is(err, vfs.ErrNoSpace) {
@@ -86,7 +86,7 @@ func TestMaxBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := fs.bytes.Load(); n != 0 {
-		t.Errorf("%d octets are still counted", n)
+		t.Errorf("%d bytes are still counted", n)
 	}
 	g := touch(t, fs, "g")
 	if err := fs.Write(t.Context(), g, p, 0, false); err != nil {
@@ -108,7 +108,7 @@ func TestMaxBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := fs.bytes.Load() - one; n != 0 {
-		t.Errorf("%d octets of a replaced file are still counted", n)
+		t.Errorf("%d bytes of a replaced file are still counted", n)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 		t.Errorf("Read: %v, want %v", err, vfs.ErrStale)
 	}
 	if n := fs.bytes.Load(); n != 0 {
-		t.Errorf("%d octets are counted", n)
+		t.Errorf("%d bytes are counted", n)
 	}
 }
 
@@ -261,20 +261,20 @@ func TestAtime(t *testing.T) {
 	}
 }
 
-// Files of a few octets take few.
+// Files of a few bytes take few.
 func TestSmallFiles(t *testing.T) {
 	fs := New(Options{})
 	defer fs.Close()
 	h := touch(t, fs, "f")
 	var want []byte
 	for range 300 {
-		p := []byte("some octets more ")
+		p := []byte("some bytes more ")
 		if err := fs.Write(t.Context(), h, p, uint64(len(want)), false); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, p...)
 		if a := must(fs.GetAttr(t.Context(), h))(t); a.Used > max(smallest, 2*a.Size) {
-			t.Fatalf("%d octets take %d", a.Size, a.Used)
+			t.Fatalf("%d bytes take %d", a.Size, a.Used)
 		}
 	}
 	got := make([]byte, len(want))

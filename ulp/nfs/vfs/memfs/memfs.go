@@ -18,14 +18,14 @@ const (
 	DefaultMaxFiles = 1 << 20
 	MaxName         = 255
 	MaxLinks        = 65000
-	MaxTarget       = 4095 // octets of a symbolic link
+	MaxTarget       = 4095 // bytes of a symbolic link
 )
 
 // Options says how much an FS may hold. The zero value stands for the defaults.
 type Options struct {
-	MaxBytes    uint64 // octets of memory that files and names take, as cost.go counts it; DefaultMaxBytes
+	MaxBytes    uint64 // bytes of memory that files and names take, as cost.go counts it; DefaultMaxBytes
 	MaxFiles    uint64 // names, so that a file with two of them counts twice; DefaultMaxFiles
-	MaxFileSize uint64 // octets; 1<<63 - 1, because holes are free
+	MaxFileSize uint64 // bytes; 1<<63 - 1, because holes are free
 	Mode        uint32 // of the root; 0755
 	UID, GID    uint32 // of the root, and of what is made without saying whose it is
 }
@@ -48,7 +48,7 @@ type FS struct {
 	closed atomic.Bool
 	links  uint32 // MaxLinks, but in tests
 
-	// move is held while something moves from one directory to another, so that who is
+	// move is held while something moves from one directory to another, so that whoever is
 	// whose ancestor does not change meanwhile. See rename.go for the order of locks.
 	move sync.Mutex
 

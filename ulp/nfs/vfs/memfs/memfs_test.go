@@ -3,7 +3,7 @@ package memfs
 import (
 	"testing"
 
-	"urnic/internal/leakcheck"
+	"urnic/internal/test/leakcheck"
 	"urnic/ulp/nfs/vfs"
 	"urnic/ulp/nfs/vfs/vfstest"
 )

@@ -7,9 +7,9 @@ import (
 	"urnic/ulp/nfs/vfs"
 )
 
-// Locks are taken in this order, so that nobody waits for who waits for them:
+// Locks are taken in this order, so that nobody waits for whoever waits for them:
 //
-//   - move, by who moves something to another directory: one at a time;
+//   - move, by whoever moves something to another directory: one at a time;
 //   - mu of a directory before that of anything in it, however deep; of two directories of
 //     which neither holds the other, in any order, but only with move held;
 //   - io of a file before its mu; its mu last, never two files'.

@@ -17,7 +17,7 @@ type FS struct {
 	can  vfs.Features
 	root *node
 
-	// names is held alone by who changes what a path names, and shared by all others
+	// names is held alone by whoever changes what a path names, and shared by all others
 	// for as long as they use a path.
 	names sync.RWMutex
 
@@ -143,7 +143,7 @@ func (fs *FS) find(ctx context.Context, h vfs.Handle) (*node, string, Info, erro
 	return nil, "", Info{}, err
 }
 
-// is says whether the tree tells of the same file.
+// is says whether the tree reports the same file.
 func (n *node) is(info Info) bool { return n.typ == info.Attr.Type && n.same == info.ID }
 
 // complete fills in what the tree does not know.
@@ -177,7 +177,7 @@ func (fs *FS) path(n *node) (string, bool) {
 	return p, true
 }
 
-// see notes that a name in a directory is the file that info tells of. The caller holds mu.
+// see notes that a name in a directory is the file that info reports. The caller holds mu.
 func (fs *FS) see(dir *node, name string, info Info) *node {
 	if e := dir.kids.Get(name); e != nil {
 		if e.Item.is(info) {

@@ -77,7 +77,7 @@ func AttrOf(i fs.FileInfo) vfs.Attr {
 	return a
 }
 
-// TypeOf returns which type a mode of package io/fs tells of.
+// TypeOf returns which type a mode of package io/fs reports.
 func TypeOf(m fs.FileMode) vfs.Type {
 	switch {
 	case m.IsRegular():

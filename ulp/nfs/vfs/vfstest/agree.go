@@ -61,11 +61,11 @@ func errName(err error) string {
 	return ""
 }
 
-// show tells of attributes what both must say.
+// show writes of attributes what both must say.
 func (m *agree) show(a vfs.Attr) string {
 	s := fmt.Sprintf("type %d, mode %o, device %d:%d", a.Type, a.Mode, a.Major, a.Minor)
 	if a.Type != vfs.Directory {
-		s = fmt.Sprintf("%s, %d links, %d octets", s, a.Links, a.Size)
+		s = fmt.Sprintf("%s, %d links, %d bytes", s, a.Links, a.Size)
 	}
 	if m.can.SetOwner {
 		s = fmt.Sprintf("%s, of %d:%d", s, a.UID, a.GID)

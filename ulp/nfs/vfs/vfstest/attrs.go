@@ -10,7 +10,7 @@ import (
 
 func root(s *suite) {
 	if n := len(s.root); n == 0 || n > vfs.MaxHandle {
-		s.Errorf("the root's handle has %d octets", n)
+		s.Errorf("the root's handle has %d bytes", n)
 	}
 	a := s.attr(s.root)
 	if a.Type != vfs.Directory {
@@ -281,7 +281,7 @@ func badAttributes(s *suite) {
 	}
 }
 
-// times checks that they change with what they tell of.
+// times checks that they change with what they report.
 func times(s *suite) {
 	if !s.can.SetTime {
 		return

@@ -57,7 +57,7 @@ func (s *suite) stale(what string, h vfs.Handle) {
 func madeUp(s *suite) {
 	s.create(s.root, "good")
 	h := s.create(s.root, "f")
-	s.stale("no octets", "")
+	s.stale("no bytes", "")
 	for _, good := range []vfs.Handle{s.root, h} {
 		s.stale("one less", good[:len(good)-1])
 		s.stale("one more", good+"\x00")

@@ -106,7 +106,7 @@ func listChanging(s *suite) {
 	}
 }
 
-// listLost goes on from entries that are gone.
+// listLost continues from entries that are gone.
 func listLost(s *suite) {
 	const count = 300
 	for i := range count {

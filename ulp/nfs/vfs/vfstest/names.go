@@ -185,7 +185,7 @@ func link(s *suite) {
 	s.ok("Remove", s.fs.Remove(s.ctx, d, "g"))
 	s.reads(f, 0, []byte("datamore"), true)
 
-	// One that is replaced goes on with its other name.
+	// One that is replaced continues with its other name.
 	_, err = s.fs.Link(s.ctx, f, d, "g")
 	s.ok("Link", err)
 	s.create(s.root, "new")

@@ -129,7 +129,7 @@ func (s *suite) reads(h vfs.Handle, off uint64, want []byte, all bool) {
 		for p[i] == want[i] {
 			i++
 		}
-		s.Fatalf("Read of %d at %d: octet %d is %#x, want %#x", len(want), off, i, p[i], want[i])
+		s.Fatalf("Read of %d at %d: byte %d is %#x, want %#x", len(want), off, i, p[i], want[i])
 	}
 }
 

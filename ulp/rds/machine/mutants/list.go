@@ -1,7 +1,7 @@
 package main
 
-// mutants are the faults that the tests must find, in the order of the protocol.
-var mutants = []mutant{
+// list are the faults that the tests must find, in the order of the protocol.
+var list = []mutant{
 	// Sequence numbers and acknowledgements.
 	{"takes-duplicates", "It delivers a message again that was sent again.", "arrive.go", "	case seen && again:\n", "	case seen && again && p.last != 0:\n"},
 	{"drops-what-is-new", "It counts a new message that says it was sent again as a duplicate.", "arrive.go", "	seen := h.Sequence < p.expected\n", "	seen := h.Sequence <= p.expected && (again || h.Sequence < p.expected)\n"},
@@ -31,6 +31,8 @@ var mutants = []mutant{
 	{"never-backs-off", "It tries to reconnect at once, always.", "reconnect.go", "	m.set(p, m.now+Time(m.rng.Int64N(int64(p.bound)+1)))\n", "	m.set(p, m.now)\n"},
 	{"backs-off-without-bound", "The delay between tries has no bound.", "reconnect.go", "	p.bound = min(2*p.bound, m.cfg.ReconnectMax)\n", "	p.bound = 2 * p.bound\n"},
 	{"dials-out-of-order", "The node with the higher address makes connections as well.", "reconnect.go", "	if c.carrier.OrderedDial && c.lower() {\n		// The peer only knocks", "	if false {\n		// The peer only knocks"},
+	{"sends-data-on-a-knock", "A link that only knocks gets data if the peer is slow to reset it.", "reconnect.go", "Up && p.knock && !p.heard:\n", "Up && false:\n"},
+	{"knocks-once-and-waits", "It waits without end for an answer to its knock.", "reconnect.go", "		if m.now-p.since >= m.cfg.Handshake+m.cfg.Silence {\n			p.hangUp(errSilent)\n			return\n		}\n		m.set(p, m.now+m.cfg.Handshake)\n", "		m.set(p, m.now+m.cfg.Handshake)\n"},
 	{"does-not-knock", "The node with the higher address never knocks.", "reconnect.go", "	return !c.carrier.OrderedDial || c.lower() || c.busy()\n", "	return !c.carrier.OrderedDial || c.lower()\n"},
 	{"does-not-knock-for-other-paths", "The node with the higher address knocks for messages of path 0 only.", "send.go", "	c.paths[0].want() // without it, there are no others\n", ""},
 	{"rejects-both", "Of two requests that cross, both are rejected.", "reconnect.go", "	case p.state == Connecting && !c.carrier.OrderedDial && c.lower():\n", "	case p.state == Connecting && !c.carrier.OrderedDial:\n"},
@@ -56,14 +58,25 @@ var mutants = []mutant{
 	{"spreads-too-early", "What is sent before it is known how many paths there are goes over the first, where what follows can overtake it.", "send.go", "		c.waiting.push(msg)\n		c.paths[0].want()\n", "		c.paths[0].queue.push(msg)\n		c.paths[0].want()\n"},
 	{"hashes-by-destination", "It chooses the path by the port that a message goes to and its length.", "send.go", "	port := msg.h.SourcePort\n", "	port := msg.h.SourcePort + uint16(msg.h.Len)\n"},
 	{"agrees-on-its-own", "It uses as many paths as it has, whatever the peer has.", "handshake.go", "		n = min(c.carrier.Paths, int(x.Paths))\n", "		n = c.carrier.Paths\n"},
+	{"lets-data-overtake-a-late-pong", "Data on other paths are taken after a while, though those on path 0 are still to come.", "reconnect.go", "c.agreed > 1 && c.m.now-p.since < c.m.cfg.Handshake+c.m.cfg.Silence\n", "false\n"},
+	{"waits-for-a-pong-for-ever", "Data on other paths are never taken if the peer does not answer the probe.", "reconnect.go", "c.agreed > 1 && c.m.now-p.since < c.m.cfg.Handshake+c.m.cfg.Silence\n", "c.agreed > 1\n"},
 	{"switches-paths-at-once", "When the peer names its paths late, messages go over others than those before them.", "send.go", "	if c.used < c.agreed && c.settled() {\n", "	if c.used < c.agreed {\n"},
-	{"gives-up-slow-peers", "It takes a peer whose link is slow for one without a generation.", "reconnect.go", "		if !p.greeted || p.told {\n", "		if false {\n"},
+	{"gives-up-slow-peers", "It takes a peer whose link is slow for one without a generation.", "reconnect.go", "		if !p.greeted || p.told || slow {\n", "		if slow {\n"},
 
 	// Peers that do not tell which path a connection is for.
-	{"judges-by-its-own-paths", "It judges a number by its own path, where the peer may be on another one.", "arrive.go", "		seen = data && again && h.Sequence <= c.ports.last(h.SourcePort)\n", "		seen = data && again && h.Sequence <= c.ports.last(h.SourcePort) || !data && seen\n"},
+	{"judges-by-its-own-paths", "It judges a number by its own path, where the peer may be on another one.", "arrive.go", "		seen = isData && again && p.receivedBefore(h, data)\n", "		seen = isData && again && p.receivedBefore(h, data) || !isData && seen\n"},
+	{"forgets-contents", "It takes a message again that came on a link that was another path.", "contents.go", "	return ok\n", "	return ok && false\n"},
+	{"trusts-a-link", "It takes a new link for the same path of the peer's as before, untried.", "path.go", "	p.trial = trial{passed: !p.conn.tried()}\n", "	p.trial = trial{passed: true}\n"},
+	{"believes-during-a-trial", "It takes what TCP acknowledges on a link that may be another path's.", "pull.go", "		if p.trial.passed { // else", "		if true { // else"},
+	{"tries-without-end", "It does not renumber when no link passes its trial.", "trial.go", "c.trials < maxTrials {", "true {"},
+	{"shares-the-numbers-of-path-0", "It takes a low number for a duplicate of what was sent on path 0 before the peer knew of others.", "trial.go", "	if c.lower() && p.index == 0 {\n		return", "	if false {\n		return"},
+	{"judges-during-a-trial", "It judges what can't be judged before it is known which path a link is.", "trial.go", "	if !doubt && !slices", "	if doubt = false; !doubt && !slices"},
 	{"waits-for-lost-links", "A new link waits for one that is lost.", "path.go", "	p.after = nil\n	p.passed()\n", "	p.after = nil\n"},
+	{"hangs-up-what-is-being-made", "It gives up a connection that is being made when another one is lost, with what the peer has sent on it.", "anonymous.go", "			p.ending = true // when it is up", "			p.hangUp(ErrReplaced) // when it is up"},
+	{"waits-for-an-end", "It waits without end for a peer to end a connection that this side has ended.", "anonymous.go", "	m.set(p, m.now+m.cfg.Handshake)\n}\n", "}\n"},
 	{"lets-new-links-overtake", "It reads a new link before what has come on the others.", "anonymous.go", "	if !c.anonymous() || c.lower() || !c.inOrder {\n", "	if c.inOrder || !c.inOrder {\n"},
-	{"keeps-path-0-for-its-knock", "What a peer dials that was asked to is not path 0.", "reconnect.go", "p.state == Down || p.state == Connecting && p.knock {\n", "p.state == Down {\n"},
+	{"keeps-path-0-for-its-knock", "What a peer dials that was asked to is not path 0.", "reconnect.go", "p.state == Down || p.knock {\n", "p.state == Down {\n"},
+	{"keeps-path-0-for-a-knock-that-is-up", "What a peer dials that was asked to is not path 0 if its system has accepted what asks.", "reconnect.go", "p.state == Down || p.knock {\n", "p.state == Down || p.state == Connecting && p.knock {\n"},
 	{"knocks-without-a-probe", "A peer that has restarted is not told that there are other paths.", "reconnect.go", "			q.probeDue = true\n			q.transmit()\n", ""},
 	{"never-reconsiders", "It does not say when a request can be decided about.", "path.go", "		p.conn.m.emit(Effect{Kind: Reconsider, Path: p})\n", ""},
 	{"makes-new-links-for-live-ones", "It ends a link for a new one before what came on it is read.", "reconnect.go", "	case p.state != Down && !p.knock && c.carrier.OrderedDial && !c.acks():\n", "	case p.state != Down && !p.knock && c.carrier.OrderedDial && !c.acks() && !c.anonymous():\n"},

@@ -1,5 +1,5 @@
 // Package dirlist keeps the names of a directory in the order in which they came, so that a
-// listing can go on wherever it was, whatever was added or removed meanwhile.
+// listing can continue wherever it was, whatever was added or removed meanwhile.
 package dirlist
 
 import (
@@ -50,7 +50,7 @@ func (l *List[T]) Add(name string, item T) {
 	l.most = max(l.most, len(l.names))
 }
 
-// Remove removes a name, if it is there. Its cookie stays a place to go on from.
+// Remove removes a name, if it is there. Its cookie stays a place to continue from.
 func (l *List[T]) Remove(name string) {
 	e := l.names[name]
 	if e == nil {

@@ -1,0 +1,9 @@
+package peeruid
+
+import (
+	"testing"
+
+	"urnic/internal/test/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

@@ -1,9 +1,0 @@
-package simnet
-
-import (
-	"testing"
-
-	"urnic/internal/leakcheck"
-)
-
-func TestMain(m *testing.M) { leakcheck.Main(m) }

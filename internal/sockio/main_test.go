@@ -1,9 +1,0 @@
-package sockio
-
-import (
-	"testing"
-
-	"urnic/internal/leakcheck"
-)
-
-func TestMain(m *testing.M) { leakcheck.Main(m) }

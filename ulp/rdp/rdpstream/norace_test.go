@@ -1,0 +1,5 @@
+//go:build !race
+
+package rdpstream
+
+const raceEnabled = false

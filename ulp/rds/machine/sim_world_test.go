@@ -1,0 +1,28 @@
+package machine
+
+// A world is what a simulation is of: a carrier, and what its peers are like.
+type world struct {
+	name    string
+	carrier Carrier
+	credits int  // receives that each side has posted; 0: no flow control
+	linux   bool // no generation arrives, as no Linux peer tells one
+	prompt  bool // timers expire when nothing is under way: those for a peer that does not tell its paths are guesses
+}
+
+var carriers = map[string]Carrier{
+	"iwarp":     {Name: "iwarp", Fragment: 1024, Acks: true, Paths: 1, Introduces: true, Operations: true},
+	"probed":    {Name: "probed", Fragment: 1024, Acks: true, Paths: 1},
+	"tcp":       {Name: "tcp", Paths: 1, OrderedDial: true},
+	"multipath": {Name: "tcp", Paths: 4, OrderedDial: true},
+}
+
+var worlds = []world{
+	{name: "iwarp", carrier: carriers["iwarp"]},
+	{name: "iwarp with credits", carrier: carriers["iwarp"], credits: 5},
+	{name: "probed, with few credits", carrier: carriers["probed"], credits: 3},
+	{name: "iwarp with Linux", carrier: carriers["iwarp"], linux: true},
+	{name: "tcp", carrier: carriers["tcp"]},
+	{name: "tcp, 4 paths", carrier: carriers["multipath"]},
+	{name: "tcp with Linux", carrier: carriers["tcp"], linux: true},
+	{name: "tcp with Linux, 4 paths", carrier: carriers["multipath"], linux: true, prompt: true},
+}

@@ -1,0 +1,9 @@
+package rxperf
+
+import (
+	"testing"
+
+	"urnic/internal/test/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

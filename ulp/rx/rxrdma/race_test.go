@@ -1,0 +1,5 @@
+//go:build race
+
+package rxrdma_test
+
+const raceEnabled = true

@@ -1,0 +1,5 @@
+//go:build race
+
+package rxudp_test
+
+const raceEnabled = true
