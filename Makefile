@@ -2,6 +2,7 @@
 # make liburnic puts the drop-in library into lib/ (C compiler and rdma-core's headers wanted)
 # make demo     runs the main job: two RNICs exercise every verb over loopback
 # make test     passes the tests
+# make verify   runs all that takes longer, and records it in .ci/verified
 GO      ?= go
 TOOL    := $(GO) tool -modfile=internal/tools/go.mod
 LAYERS  := mpa ddp rdmap stag pd rnic
@@ -78,40 +79,52 @@ dist-test: ## try the release of artifacts/dist in bare Debian systems, as arm64
 demo: build ## two RNICs in one process exercise every verb and print the ladder
 	bin/urnic demo
 
+# Testrun runs tests, runs those that fail again, and says what came of it: see internal/tools/testrun.
+.PHONY: testrun
+testrun:
+	@$(GO) -C internal/tools build -o ../../bin/ ./testrun gotest.tools/gotestsum
+
+# Vet is a part of lint. A package has 30 minutes: its tests that wait for what does not come say so earlier.
+GOTEST := -vet=off -p 2 -timeout 30m
+
 .PHONY: test
-test: ## run the tests
-	$(GO) test $(TESTFLAGS) ./...
-	$(GO) -C internal/tools test $(TESTFLAGS) ./...
+test: testrun ## run the tests, but those that .ci/later leaves to make verify
+	@status=0; bin/testrun -name test -later test ./... -- $(GOTEST) -short $(TESTFLAGS) || status=1; \
+	bin/testrun -C internal/tools -name tools -later test ./... -- $(GOTEST) -short $(TESTFLAGS) || status=1; exit $$status
+
+# What has goroutines of its own. make race-all tests everything.
+RACED := rnic rnic/internal/... rnic/rnictest rnic/rnicinfo rnic/rnictimeline mpa ddp rdmap stag \
+	internal/door/... internal/dropin/... internal/host/... internal/program/perf internal/program/rping internal/program/top \
+	internal/ring internal/test/leakcheck internal/test/simnet internal/wake \
+	ulp/nfs ulp/nfs/nfsd ulp/nfs/vfs/dirfs ulp/nfs/vfs/memfs ulp/oncrpc/... ulp/rpcrdma \
+	ulp/rdp ulp/rdp/rdpinfo ulp/rdp/rdpllp ulp/rdp/rdpstream ulp/rds ulp/rds/rdsinfo ulp/rds/rdsstress \
+	ulp/rx ulp/rx/internal/... ulp/rx/rpc ulp/rx/rxdebug ulp/rx/rxkad ulp/rx/rxperf/... ulp/rx/rxrdma ulp/rx/rxrelay ulp/rx/rxudp \
+	conformance conformance/rdpconn conformance/service/... conformance/wire
 
 .PHONY: race
-# Packages that start no goroutine, and neither do those that their tests are linked with; then those that only are linked
-# with some; and tests that start none or that run again what others run. The race detector has nothing to find
-# there. make test runs them all.
-SEQUENTIAL := conformance/catalogue docs internal/dropin/ack internal/dropin/datagram internal/dropin/sysfs \
-	internal/host/listen internal/host/memcheck internal/host/peeruid internal/host/printable \
-	internal/host/version internal/plot internal/ring internal/test/ownnet rnic/internal/life/mutants \
-	ulp/nfs/vfs/internal/dirlist ulp/nfs/vfs/iofs ulp/oncrpc/xdr ulp/rdp/congestion ulp/rdp/machine/mutants \
-	ulp/rdp/wire ulp/rds/machine/mutants ulp/rds/wire ulp/rx/afs ulp/rx/machine/mutants ulp/rx/rxkad/fcrypt \
-	ulp/rx/rxkad/krb5 ulp/rx/rxrdma/machine ulp/rx/rxrdma/wire ulp/rx/wire
-CALLERS := internal/program/dissect internal/program/dissect/dissectpage conformance/report
-NOT_RACED := TestProgramsUseThePackagesWithoutAHost TestBadCapturesBlameNobody TestNobodyIsBlamedForWhatACaptureOfDDPLacks TestMutantsTypeCheck \
-	TestNodeIsFasterThanTheEnd TestCommandsOfTheReadmeSucceed TestJSONConformsToItsSchema TestHelpFits80Columns
-none :=
+race: testrun ## run the tests of what has goroutines under the race detector, shortened
+	bin/testrun -name race -later race $(addprefix ./,$(RACED)) -- $(GOTEST) -race -short $(TESTFLAGS)
 
-race: ## run the tests under the race detector
-	$(GO) test -race -timeout 25m -skip '^($(subst $(none) $(none),|,$(strip $(NOT_RACED))))$$' $(TESTFLAGS) \
-		./rnic $(filter-out $(addprefix urnic/,$(SEQUENTIAL) $(CALLERS)),$(shell $(GO) list ./...)) # the longest first: the others run beside it
-	$(GO) -C internal/tools test -race -timeout 25m $(TESTFLAGS) ./benchpeers ./mutation # the others start no goroutine
+.PHONY: test-all
+test-all: testrun ## run all tests, in another order each time
+	@status=0; bin/testrun -name test-all ./... -- $(GOTEST) -count=1 -shuffle=on $(TESTFLAGS) || status=1; \
+	bin/testrun -C internal/tools -name tools-all ./... -- $(GOTEST) -count=1 -shuffle=on $(TESTFLAGS) || status=1; exit $$status
+
+.PHONY: race-all
+race-all: testrun ## run all tests under the race detector, in another order each time
+	@status=0; bin/testrun -name race-all -later race-all ./... -- $(GOTEST) -race -timeout 60m -count=1 -shuffle=on $(TESTFLAGS) || status=1; \
+	bin/testrun -C internal/tools -name tools-race ./benchpeers ./mutation -- $(GOTEST) -race -count=1 $(TESTFLAGS) || status=1; exit $$status
+
+.PHONY: stress
+stress: ## run one test in many processes at once until it fails, or N times (TEST, N, RACE=-race, TAGS)
+	internal/tools/stress '$(TEST)' '$(N)' $(RACE) $(if $(TAGS),-tags '$(TAGS)')
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME (30s)
 	internal/tools/fuzz $(FUZZTIME)
 
 .PHONY: lint
-lint: lint-code tidy ## check the code as lint-code does, and go.mod as tidy does
-
-.PHONY: lint-code
-lint-code: ## format, vet and lint, and check what is generated
+lint: ## format, vet and lint, and check what is generated
 	@diff=$$($(TOOL) golangci-lint fmt --diff) && test -z "$$diff" || { echo "$$diff"; echo "not formatted: golangci-lint fmt"; exit 1; }
 	$(TOOL) golangci-lint run --build-tags $(LINTTAGS)
 	$(GO) -C internal/tools tool golangci-lint run
@@ -202,14 +215,18 @@ prove: ## run what takes long, and record for which sources it has passed (PROOF
 	$(GO) -C internal/tools build -o ../../bin/prove ./prove
 	bin/prove run $(PROOFS)
 
+.PHONY: verify
+verify: ## run what the landing gate leaves out, and record it in .ci/verified (STEPS)
+	.ci/verify $(STEPS)
+
 .PHONY: interop
-interop: liburnic ## run against Linux siw in a guest (QEMU; see internal/test/interop/lab)
+interop: liburnic testrun ## run against Linux siw in a guest (QEMU; see internal/test/interop/lab; RUN)
 	internal/test/interop/lab/build
-	$(GO) test -count=1 -timeout 30m -parallel 6 -tags interop,dropin $(TESTFLAGS) ./internal/test/interop
+	bin/testrun -name $(or $(NAME),interop) ./internal/test/interop -- -count=1 -timeout 60m -parallel 6 -tags interop,dropin $(if $(RUN),-run '$(RUN)') $(TESTFLAGS)
 
 .PHONY: programs
-programs: liburnic ## run programs of other packages (fio, UCX, MPI, QEMU ...) on the drop-in library
-	$(GO) test -short -count=1 -timeout 40m -tags dropin -run '^TestPackage' $(TESTFLAGS) ./internal/test/dropintest
+programs: liburnic testrun ## run programs of other packages (fio, UCX, MPI, QEMU ...) on the drop-in library
+	bin/testrun -name programs ./internal/test/dropintest -- -short -count=1 -timeout 40m -tags dropin -run '^TestPackage' $(TESTFLAGS)
 
 .PHONY: packages
 packages: liburnic ## the same, with more processes and more tests of each
@@ -220,7 +237,6 @@ bench-packages: liburnic ## measure UCX and Open MPI on the drop-in library besi
 	$(GO) test -count=1 -timeout 40m -tags dropin,measure -run '^TestBesideTCP$$' -v ./internal/test/dropintest
 
 .PHONY: dropin
-dropin: liburnic ## run programs for libibverbs and librdmacm, Debian's and our own in C, on the drop-in library
-	$(GO) vet -tags dropin ./cmd/liburnic ./internal/test/dropintest
-	$(GO) test -count=1 -timeout 40m -tags dropin $(TESTFLAGS) $(DROPIN)
+dropin: liburnic testrun ## run programs for libibverbs and librdmacm, Debian's and our own in C, on the drop-in library
+	bin/testrun -name dropin $(DROPIN) -- -count=1 -timeout 60m -tags dropin -skip '^TestPackage' $(TESTFLAGS)
 	$(GO) test -run '^$$' -bench StartUp -benchtime 20x -tags dropin ./cmd/liburnic

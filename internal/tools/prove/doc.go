@@ -1,5 +1,5 @@
 // Command prove runs what takes long and depends on some directories only, and records for
-// which directories it has passed. The gate leaves such a proof out while its record
+// which directories it has passed. "make verify" leaves such a proof out while its record
 // holds.
 //
 //	prove run [NAME...]     run these proofs (all), and record each that passes
@@ -7,8 +7,7 @@
 //	prove record NAME       record that the proof has passed for what is checked out
 //	prove list              list the proofs, and whether their records hold
 //
-// Some proofs take up to an hour. They are run on demand: the gate says whether their records
-// hold, and does not run them.
+// Some proofs take hours. "make verify" does not run them.
 //
 // A record is a file in .ci/proved. It names each input of its proof, as a file or a
 // directory, with a hash of the names and contents that it has in HEAD, without the

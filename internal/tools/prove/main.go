@@ -111,20 +111,20 @@ func (c checkout) run(ctx context.Context, stdout io.Writer, chosen []proof) err
 	return errors.Join(failed...)
 }
 
-// list prints a line for each proof: its name, whether the gate runs it or somebody on demand, and
-// whether its record holds.
+// list prints a line for each proof: its name, whether "make verify" runs it when it is due or it takes
+// too long for that, and whether its record holds.
 func (c checkout) list(stdout io.Writer) error {
 	for _, p := range proofs {
-		where := "gate"
-		if p.onDemand {
-			where = "on demand"
+		where := "verify"
+		if p.long {
+			where = "long"
 		}
 		state := "holds"
 		r, err := c.holds(p)
 		if err != nil {
 			state, r.said = "due", err.Error()
 		}
-		if _, err := fmt.Fprintf(stdout, "%-17s  %-9s  %-5s  %s\n", p.name, where, state, strings.ReplaceAll(r.said, "\n", " ")); err != nil {
+		if _, err := fmt.Fprintf(stdout, "%-17s  %-6s  %-5s  %s\n", p.name, where, state, strings.ReplaceAll(r.said, "\n", " ")); err != nil {
 			return err
 		}
 	}

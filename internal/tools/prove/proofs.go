@@ -9,9 +9,9 @@ import (
 type proof struct {
 	name    string
 	command []string
-	// onDemand proofs take so long that the gate never runs them: it only says whether
-	// their records hold.
-	onDemand bool
+	// long proofs take hours: "make verify" leaves them out, and says whether their records
+	// hold.
+	long bool
 
 	// inputs are
 	//
@@ -91,7 +91,7 @@ var proofs = []proof{
 		// Many show in whole simulations only, which take minutes.
 		name:     "rdp-mutants",
 		command:  []string{"make", "rdp-mutants"},
-		onDemand: true,
+		long: true,
 		inputs:   []string{"internal/test/mutants", "ulp/rdp/machine/mutants", "ulp/rdp/rdpflow/testdata", "docs/rdp-rules.md"},
 		tests:    []string{"ulp/rdp/machine"},
 	},
@@ -114,7 +114,7 @@ var proofs = []proof{
 		// What the peer does not always survive.
 		name:     "rds-siw",
 		command:  []string{"make", "interop", "TESTFLAGS=-v -run '^(TestLinuxRDSOverIWARPAtItsLimits)'"},
-		onDemand: true,
+		long: true,
 		inputs: join(stack, guest, []string{
 			"internal/capture", "internal/wake", "internal/host/listen", "internal/test/interop/lab/rdspeer", "internal/test/interop/guest_test.go", "internal/test/interop/tap_test.go", "internal/test/interop/rds_node_test.go",
 			"internal/test/interop/rds_iwarp_test.go", "internal/test/interop/rds_iwarp_trouble_test.go",
@@ -167,11 +167,11 @@ var proofs = []proof{
 
 // mutation is the proof that a package's tests notice each mutant of it that
 // docs/mutation.md does not explain, or that those of other packages do.
-func mutation(pkg string, onDemand bool, others ...string) proof {
+func mutation(pkg string, long bool, others ...string) proof {
 	p := proof{
 		name:     "mutation-" + path.Base(pkg),
 		command:  []string{"make", "mutation", "PKG=" + pkg},
-		onDemand: onDemand,
+		long: long,
 		inputs:   []string{"internal/tools/mutation", "docs/mutation.md#" + pkg},
 		tests:    append([]string{pkg}, others...),
 	}
@@ -187,7 +187,7 @@ func fuzzing(group string, pkgs ...string) proof {
 	for _, p := range pkgs {
 		command = append(command, "./"+p)
 	}
-	return proof{name: "fuzz-" + group, command: command, onDemand: true, inputs: []string{"internal/tools/fuzz"}, tests: pkgs}
+	return proof{name: "fuzz-" + group, command: command, long: true, inputs: []string{"internal/tools/fuzz"}, tests: pkgs}
 }
 
 // join returns the elements of lists in one.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var schedules = flag.Int("schedules", 0, "how many random schedules each world has (5,000; a twentieth with the race detector or coverage)")
+var schedules = flag.Int("schedules", 0, "how many random schedules each world has (5,000; a twentieth with -short, the race detector or coverage)")
 
 // The machines of a simulation are small and live for a millisecond: with the usual setting, the garbage
 // collector would run all the time.
@@ -25,7 +25,7 @@ func many() int {
 	switch {
 	case *schedules > 0:
 		return *schedules
-	case raceEnabled || testing.CoverMode() != "":
+	case raceEnabled || testing.Short() || testing.CoverMode() != "":
 		return most / 20
 	}
 	return most
