@@ -3,6 +3,11 @@
 package dropin
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
 	"syscall"
 	"testing"
 )
@@ -43,6 +48,9 @@ func TestDatagramsFireOnceForWhatIsQueued(t *testing.T) {
 	ah := a.ah(AHAttr{})
 	event := func(want bool) {
 		t.Helper()
+		if want {
+			l.until("an event", func() bool { return readable(t, a.fd) }) // a goroutine of the port may send
+		}
 		var cookie uint64
 		if got := l.ChannelNext(a.channel, &cookie) == ok; got != want {
 			t.Errorf("an event: %v; want %v", got, want)
@@ -99,6 +107,7 @@ func TestArmedBeforeTheQueuePair(t *testing.T) {
 	l := newLab(t, ethernetSetting)
 	a := l.udEnd(func(e *end) { l.must("arm", l.CQArm(e.cq, false)) })
 	a.post(send(wrSend, 1, a.sge(0, 1)).at(a.ah(AHAttr{}), a.init.QPN, testKey))
+	l.until("an event", func() bool { return readable(t, a.fd) })
 	var cookie uint64
 	l.must("next event", l.ChannelNext(a.channel, &cookie))
 }
@@ -111,6 +120,7 @@ func TestCompletionQueueOfDatagramsKeepsWhatItHas(t *testing.T) {
 	for i := range uint64(3) {
 		a.post(send(wrSend, i, a.sge(0, 1)).at(ah, a.init.QPN, testKey))
 	}
+	l.until("three completions", func() bool { return l.cqs.get(a.cq).datagrams.n.Load() == 3 })
 	for _, tt := range []struct {
 		entries uint32
 		want    Errno
@@ -118,5 +128,35 @@ func TestCompletionQueueOfDatagramsKeepsWhatItHas(t *testing.T) {
 		if got := l.CQResize(a.cq, &tt.entries); got != tt.want {
 			t.Errorf("%d entries: %v, want %v", tt.entries, got, tt.want)
 		}
+	}
+}
+
+// A process that ends gives up its UDP port before the slot, which another one may take at once.
+func TestSlotIsFreeOnceItsUDPPortIs(t *testing.T) {
+	e, err := Open([]string{ethernetSetting}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := e.openDatagrams(); got != ok {
+		t.Fatal(got)
+	}
+	e.datagrams.mu.Lock() // the UDP port can't be closed now
+	closed := make(chan error)
+	go func() { closed <- e.Close() }()
+	<-e.ctx.Done()
+	for range 1000 {
+		runtime.Gosched()
+		l, err := net.Listen("tcp", fmt.Sprint(":", int(e.settings.port)+int(e.numbers.slot.Load())-1))
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("the port of the slot: %v; want that it is in use", err)
+			if err == nil {
+				_ = l.Close()
+			}
+			break
+		}
+	}
+	e.datagrams.mu.Unlock()
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }

@@ -127,7 +127,8 @@ func (e *Engine) Close() error {
 	err := e.reporter.close()
 	e.closeIDs()
 	e.cancel()
-	err = errors.Join(err, e.meeting.close(), e.datagrams.close())
+	// Who takes the slot next opens the UDP port that belongs to it: that must be closed before.
+	err = errors.Join(err, e.datagrams.close(), e.meeting.close())
 	err = errors.Join(err, e.device.Close(), e.timeline.Close())
 	e.null.close()
 	e.wg.Wait()
