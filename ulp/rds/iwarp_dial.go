@@ -24,9 +24,10 @@ func (t *IWARP) dial(ctx context.Context, d dialling) (link, error) {
 	}
 	connect := func(patient context.Context) error {
 		open := func(dialling context.Context) (net.Conn, error) {
-			dialling, stop := context.WithCancel(dialling)
-			defer stop()
-			defer context.AfterFunc(ctx, stop)() // there is no stream yet that a peer could miss
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			// From here on only patient ends it: the peer may have the stream before the node does.
 			return t.reach(dialling, d.peer)
 		}
 		return l.qp.ConnectVia(patient, open, t.conn(private))
@@ -63,7 +64,7 @@ func (t *IWARP) reach(ctx context.Context, peer netip.Addr) (net.Conn, error) {
 const mostUnwanted = 64
 
 // patiently connects a link, or releases it. If ctx is canceled, as the peer has made a connection itself, it
-// returns, but a stream that is open by then stays so until the peer has answered: siw closes its listener
+// returns, but a stream that is open or opens by then stays so until the peer has answered: siw closes its listener
 // if an initiator leaves before siw has taken its stream.
 func (t *IWARP) patiently(ctx context.Context, l *iwarpLink, connect func(patient context.Context) error) error {
 	deadline, _ := ctx.Deadline()

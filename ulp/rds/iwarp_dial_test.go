@@ -85,6 +85,52 @@ func TestDialIsPatientWithAPeerThatConnects(t *testing.T) {
 	}
 }
 
+// A stream that opens while the peer connects is not ended either: the peer may have seen it before the node.
+func TestDialIsPatientWithAStreamThatOpensLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opens := make(chan net.Conn)
+		dials := 0
+		s := newSandbox(t, func(s *sandbox) Transport {
+			iwarp := s.iwarp().(*IWARP)
+			iwarp.Dial = func(ctx context.Context, _ netip.Addr) (net.Conn, error) {
+				if dials++; dials > 1 {
+					return nil, errNoRoute
+				}
+				select {
+				case conn := <-opens:
+					return conn, nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			return iwarp
+		})
+		if err := s.socket.SendTo(t.Context(), []byte("x"), Addr{Host: simHostile, Port: 1}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // it dials
+		private := privateOf(t, simHostile)
+		defer s.verbs(private).close()
+		ours, theirs := simnet.Pipe(simnet.Options{})
+		select {
+		case opens <- ours:
+		case <-time.After(time.Second):
+			t.Error("the node does not wait for the stream that it opens")
+			s.close()
+			return
+		}
+		begun := time.Now()
+		if _, err := io.ReadFull(theirs, make([]byte, len(mpaRequest(private)))); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, theirs) // to its end, in order or not
+		if left := time.Since(begun); left < time.Second {
+			t.Errorf("the node leaves the stream after %v", left)
+		}
+		s.close()
+	})
+}
+
 // A node that is closed does not wait for the answer.
 func TestClosedNodeIsNotPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
