@@ -55,8 +55,13 @@ var process = sync.OnceValue(func() Net {
 	return n
 })
 
-// held is the socket of Process's network: one that nothing refers to would be closed.
-var held *net.UDPConn
+// held is the socket of Process's network, and heldPorts those of ProcessPort: one that nothing
+// refers to would be closed.
+var (
+	held      *net.UDPConn
+	heldPorts []*net.UDPConn
+	holding   sync.Mutex // guards heldPorts
+)
 
 // Addr returns an address of the network, from 0 to 253: 127.x.y.i.
 func (n Net) Addr(i byte) netip.Addr { return netip.AddrFrom4([4]byte{127, n.a, n.b, i}) }
@@ -78,6 +83,19 @@ func Port(tb testing.TB) uint16 {
 	}
 	tb.Cleanup(func() { _ = hold.Close() })
 	return port
+}
+
+// ProcessPort is Port for what has no test at hand, such as TestMain: the port belongs to this
+// process until it ends.
+func ProcessPort() (uint16, error) {
+	port, hold, err := reservePort()
+	if err != nil {
+		return 0, err
+	}
+	holding.Lock()
+	defer holding.Unlock()
+	heldPorts = append(heldPorts, hold)
+	return port, nil
 }
 
 func reserveNet() (Net, *net.UDPConn, error) {

@@ -64,3 +64,13 @@ func TestPortOfADatagramSocketIsNotFree(t *testing.T) {
 		t.Error("said to be free")
 	}
 }
+
+func TestPortOfTheProcessIsHeld(t *testing.T) {
+	port, err := ProcessPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := listen(holder(port)); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("%v, %v; want that it is in use", c, err)
+	}
+}
