@@ -159,7 +159,7 @@ func (f *findings) tryUnseen(t *testing.T, w way) {
 	t.Run(w.name+" again", func(t *testing.T) {
 		p, revive := w.begin(t, "conform-again")
 		r := runnerForSIW(cases.All(), p, w.spare, revive)
-		for range triesByChance {
+		for range caseTriesByChance {
 			if only = f.unseen(t, w); len(only) == 0 {
 				return
 			}
@@ -276,18 +276,6 @@ func matches(t *testing.T, pattern, id string) bool {
 	return ok
 }
 
-// siw does some things now and then. A failure that the page does not explain has to come
-// again in each of tries more; in each of triesByChance if it is of those by chance. A
-// case that the page names, and that passes, has as many tries to fail.
-const (
-	tries         = 2
-	triesByChance = 5
-)
-
-// byChance are the failures that the page explains wherever they come: siw closes in place of
-// a Terminate, and answers a Read of no octets with the 16 of rping's first message.
-var byChance = regexp.MustCompile(`Terminate.*; got the connection was closed by FIN|Response of 0 octets.*; got RDMA Read Response, .* 16 octets`)
-
 func runnerForSIW(groups []conformance.Group, p conformance.Profile, spare bool, revive func(context.Context) error) conformance.Runner {
 	return conformance.Runner{
 		Groups: groups, Profile: p,
@@ -323,18 +311,22 @@ func (f *findings) run(t *testing.T, groups []conformance.Group, p conformance.P
 			t.Fatal(err)
 		}
 		doubtful = f.sort(t, again, doubtful)
-		f.count(doubtful, n)
+		f.count(t, doubtful, n)
 	}
 	return rep
 }
 
 // count takes what has failed in each of n more tries out of what is in doubt, if that is
-// often enough for a verdict.
-func (f *findings) count(doubtful map[string]conformance.Result, n int) {
+// often enough for a verdict (see caseTries).
+func (f *findings) count(t *testing.T, doubtful map[string]conformance.Result, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, res := range doubtful {
-		if n >= triesByChance || n >= tries && !byChance.MatchString(res.Reason) {
+		fault, ok := recogniseCase(res.Reason)
+		if ok {
+			t.Logf("%s: %v", id, fault)
+		}
+		if n >= caseTries(ok) {
 			f.failed[id+" as "+res.Role] = res
 			delete(doubtful, id)
 		}

@@ -8,4 +8,8 @@
 // at 10.0.2.2, and it reaches the guest through forwarded ports. Recordings of our side
 // go to artifacts/interop in the project's directory, and tshark must read them without
 // a malformed packet.
+//
+// siw has faults of its own that come by chance: a fault names them. withSIW runs a test again if
+// what a run has left, our recording and the log of the guest's kernel, shows one. What recognises
+// them is tested without the tags, and without a guest.
 package interop

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"urnic/internal/test/loopback"
 	"urnic/internal/test/ownnet"
 )
 
@@ -84,8 +85,8 @@ func withGuest(run func() int) (status int, err error) {
 	return run(), nil
 }
 
-// boot boots a guest with siw parameters, and arguments of up. Somebody else may take a port
-// between its choice and the guest's start: then others are chosen.
+// boot boots a guest with siw parameters, and arguments of up. A program that is no test may take a port
+// before the guest does: then others are chosen.
 func boot(name string, params []string, args ...string) (g *guest, err error) {
 	for range 3 {
 		if g, err = bootOnce(name, params, args); err == nil {
@@ -111,10 +112,11 @@ func bootOnce(name string, params, args []string) (*guest, error) {
 		{"-p", portMount},
 		{"-p", portRpcbind},
 	} {
-		host, err := freePort()
+		port, err := loopback.ProcessPort()
 		if err != nil {
 			return nil, err
 		}
+		host := int(port)
 		g.ports[f.port] = host
 		g.args = append(g.args, f.flag, fmt.Sprintf("%d:%d", host, f.port))
 	}
@@ -125,7 +127,9 @@ func bootOnce(name string, params, args []string) (*guest, error) {
 }
 
 func (g *guest) up() error {
-	if out, err := exec.Command(lab("up"), g.args...).CombinedOutput(); err != nil {
+	cmd := exec.Command(lab("up"), g.args...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("URNIC_LAB_WAIT=%d", patience/time.Second))
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("the guest did not boot: %w: %s", err, out)
 	}
 	return nil
@@ -142,23 +146,6 @@ func (g *guest) end(args ...string) error {
 	return nil
 }
 
-// freePort returns a TCP port that is free on ::1 and on 127.0.0.1.
-func freePort() (int, error) {
-	for range 100 {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l6, err6 := net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(port)))
-		_ = l.Close()
-		if err6 == nil {
-			return port, l6.Close()
-		}
-	}
-	return 0, fmt.Errorf("no port is free on both 127.0.0.1 and ::1")
-}
-
 // address returns where a port of the guest is reached.
 func (g *guest) address(port int) string {
 	host := "127.0.0.1"
@@ -170,7 +157,7 @@ func (g *guest) address(port int) string {
 
 // run runs a command in the guest and returns its output. It fails the test if
 // the command does, unless that is wanted.
-func (g *guest) run(t *testing.T, command string) string {
+func (g *guest) run(t testing.TB, command string) string {
 	t.Helper()
 	out, err := g.try(t, command)
 	if err != nil {
@@ -185,7 +172,7 @@ func (g *guest) complaints() string {
 	return out
 }
 
-func (g *guest) try(t *testing.T, command string) (string, error) {
+func (g *guest) try(t testing.TB, command string) (string, error) {
 	t.Helper()
 	return g.tryFor(10*time.Minute, command)
 }
@@ -203,7 +190,7 @@ const longestLine = 1 << 20
 
 // A process is a command that runs in the guest.
 type process struct {
-	t    *testing.T
+	t    testing.TB
 	name string
 	cmd  *exec.Cmd
 
@@ -215,7 +202,7 @@ type process struct {
 }
 
 // start starts a command in the guest. It is ended with the test.
-func (g *guest) start(t *testing.T, command string) *process {
+func (g *guest) start(t testing.TB, command string) *process {
 	t.Helper()
 	p := &process{t: t, name: command, changed: make(chan struct{}), done: make(chan struct{})}
 	p.cmd = exec.Command(lab("sh"), "-n", g.name, "-t", "600", command)
@@ -237,7 +224,16 @@ func (g *guest) start(t *testing.T, command string) *process {
 		close(p.done)
 	}()
 	t.Cleanup(func() { p.end() })
+	if r, ok := t.(*trial); ok {
+		r.programs = append(r.programs, p.said)
+	}
 	return p
+}
+
+// said returns what the command has printed, and how it has ended, when it has.
+func (p *process) said() said {
+	<-p.done
+	return said{p.output(), p.err}
 }
 
 func (p *process) add(line string) {
@@ -318,17 +314,8 @@ func (p *process) expect(texts ...string) string {
 	}
 }
 
-func containsAll(line string, texts []string) bool {
-	for _, s := range texts {
-		if !strings.Contains(line, s) {
-			return false
-		}
-	}
-	return true
-}
-
 // listens waits until something in the guest listens on a port.
-func (g *guest) listens(t *testing.T, port int) {
+func (g *guest) listens(t testing.TB, port int) {
 	t.Helper()
 	g.run(t, listening(port))
 }
@@ -339,7 +326,7 @@ func listening(port int) string {
 }
 
 // peerToPeer sets that parameter of siw.
-func (g *guest) peerToPeer(t *testing.T, on bool) {
+func (g *guest) peerToPeer(t testing.TB, on bool) {
 	t.Helper()
 	value := 0
 	if on {

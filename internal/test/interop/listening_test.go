@@ -12,19 +12,24 @@ import (
 
 // waitFor waits until a program of ours listens at a TCP port. It neither connects, which
 // the program would take for a client, nor binds, which would take the port from it.
-func waitFor(t *testing.T, port int) {
+func waitFor(t testing.TB, port int) {
 	t.Helper()
-	if err := awaitListener(port); err != nil {
+	if err := awaitListener(port, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func awaitListener(port int) error {
+// awaitListener is waitFor, which gives up when the program has ended.
+func awaitListener(port int, ended <-chan struct{}) error {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if found, err := listens(port); found || err != nil {
 			return err
 		}
-		<-time.After(20 * time.Millisecond) // there is nothing to be notified by
+		select {
+		case <-ended:
+			return fmt.Errorf("the program has ended, and nobody listens at port %d", port)
+		case <-time.After(20 * time.Millisecond): // there is nothing to be notified by
+		}
 	}
 	return fmt.Errorf("nobody listens at port %d", port)
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"urnic/internal/test/loopback"
 	"urnic/mpa"
 	"urnic/rnic"
 	"urnic/ulp/nfs"
@@ -41,12 +42,7 @@ func startNFSD(t *testing.T, args ...string) *nfsd {
 func startNFSDAt(t *testing.T, host string, args ...string) *nfsd {
 	t.Helper()
 	s := &nfsd{}
-	for _, p := range []*int{&s.rdma, &s.tcp} {
-		var err error
-		if *p, err = freePort(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.rdma, s.tcp = int(loopback.Port(t)), int(loopback.Port(t))
 	s.args = append([]string{
 		"nfsd", "--squash", "none", "--crc", "off", // see TestOurNFSClientAtKernelServer
 		"--insecure", "--unsafe", // the guest's calls come from a process of this host's, for all the guest's users

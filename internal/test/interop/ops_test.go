@@ -35,7 +35,7 @@ type region struct {
 	length uint32
 }
 
-func parseRegions(t *testing.T, b []byte) [numRegions]region {
+func parseRegions(t testing.TB, b []byte) [numRegions]region {
 	t.Helper()
 	if len(b) != numRegions*regionLen {
 		t.Fatalf("peerops described its memory in %d octets", len(b))
@@ -71,14 +71,14 @@ func messagePattern(n int) []byte {
 
 // A ulp is a queue pair of ours and what a program has around it.
 type ulp struct {
-	t   *testing.T
+	t   testing.TB
 	dev *rnic.Device
 	pd  *rnic.PD
 	cq  *rnic.CQ
 	qp  *rnic.QP
 }
 
-func newULP(t *testing.T, dev *rnic.Device) *ulp {
+func newULP(t testing.TB, dev *rnic.Device) *ulp {
 	t.Helper()
 	u := &ulp{t: t, dev: dev}
 	var err error
@@ -164,7 +164,7 @@ func settled(cfg mpa.Config) *mpa.Config {
 
 // atSIW connects to a server in the guest, which has the options given, and
 // returns what it offers.
-func atSIW(t *testing.T, options string, cfg mpa.Config) (*ulp, [numRegions]region, *process) {
+func atSIW(t testing.TB, options string, cfg mpa.Config) (*ulp, [numRegions]region, *process) {
 	t.Helper()
 	u := newULP(t, newDevice(t))
 	p := theGuest.start(t, fmt.Sprintf("peerops server -a 10.0.2.15 -p %d %s", portOps, options))
@@ -188,53 +188,55 @@ func TestOperationsOfOursAtSIW(t *testing.T) {
 		"large FPDUs":         {MULPDU: mpa.MaxMULPDU},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u, regions, p := atSIW(t, "", cfg)
-			params, _ := u.qp.Params()
-			if want := cfg.CRC != mpa.CRCOff; params.CRC != want {
-				t.Errorf("CRCs are in use: %v", params.CRC)
-			}
-			rw := regions[regionRW].remote
-			// The empty ones come first: siw has been seen to answer an empty Read
-			// behind a long one with octets.
-			for _, op := range []rnic.Opcode{rnic.OpRead, rnic.OpWrite, rnic.OpSend} {
-				u.do(rnic.SendWR{Op: op})
-			}
-			for _, n := range []int{1, 1000, 100_000} {
-				data, back := messagePattern(n), make([]byte, n)
-				src, dst := u.register(data, 0), u.register(back, rnic.LocalWrite)
-				u.do(rnic.SendWR{Op: rnic.OpRead, SGL: []rnic.SGE{dst.SGE(0, n)}, Remote: rw})
-				if n == 1 && !bytes.Equal(back, regionPattern(n)) {
-					t.Errorf("the region's first octet is %x", back)
+			withSIW(t, server, func(t testing.TB) {
+				u, regions, p := atSIW(t, "", cfg)
+				params, _ := u.qp.Params()
+				if want := cfg.CRC != mpa.CRCOff; params.CRC != want {
+					t.Errorf("CRCs are in use: %v", params.CRC)
 				}
-				u.do(rnic.SendWR{Op: rnic.OpWrite, SGL: []rnic.SGE{src.SGE(0, n)}, Remote: rw})
-				u.do(rnic.SendWR{Op: rnic.OpRead, SGL: []rnic.SGE{dst.SGE(0, n)}, Remote: rw})
-				if !bytes.Equal(back, data) {
-					t.Errorf("%d octets written and read back differ", n)
+				rw := regions[regionRW].remote
+				// The empty ones come first: siw has been seen to answer an empty Read
+				// behind a long one with octets.
+				for _, op := range []rnic.Opcode{rnic.OpRead, rnic.OpWrite, rnic.OpSend} {
+					u.do(rnic.SendWR{Op: op})
 				}
-			}
-			msg := messagePattern(1500)
-			mr := u.register(msg, 0)
-			u.do(rnic.SendWR{Op: rnic.OpSend, SGL: []rnic.SGE{mr.SGE(0, 700), mr.SGE(700, 800)}})
-			u.do(rnic.SendWR{Op: rnic.OpSend, Flags: rnic.FlagSolicited, SGL: []rnic.SGE{mr.SGE(0, 64)}})
-			u.disconnect()
-			out := p.wait()
-			for _, want := range []string{"op=RECV bytes=0 ", "bytes=1500 fnv", "bytes=64 fnv"} {
-				if !strings.Contains(out, want) {
-					t.Errorf("siw did not get %q:\n%s", want, out)
+				for _, n := range []int{1, 1000, 100_000} {
+					data, back := messagePattern(n), make([]byte, n)
+					src, dst := u.register(data, 0), u.register(back, rnic.LocalWrite)
+					u.do(rnic.SendWR{Op: rnic.OpRead, SGL: []rnic.SGE{dst.SGE(0, n)}, Remote: rw})
+					if n == 1 && !bytes.Equal(back, regionPattern(n)) {
+						t.Errorf("the region's first octet is %x", back)
+					}
+					u.do(rnic.SendWR{Op: rnic.OpWrite, SGL: []rnic.SGE{src.SGE(0, n)}, Remote: rw})
+					u.do(rnic.SendWR{Op: rnic.OpRead, SGL: []rnic.SGE{dst.SGE(0, n)}, Remote: rw})
+					if !bytes.Equal(back, data) {
+						t.Errorf("%d octets written and read back differ", n)
+					}
 				}
-			}
-			if strings.Contains(out, "data=other") {
-				t.Errorf("siw got other data than were sent:\n%s", out)
-			}
-			_ = u.dev.Close()
-			checkRecording(t, recording(t), server)
+				msg := messagePattern(1500)
+				mr := u.register(msg, 0)
+				u.do(rnic.SendWR{Op: rnic.OpSend, SGL: []rnic.SGE{mr.SGE(0, 700), mr.SGE(700, 800)}})
+				u.do(rnic.SendWR{Op: rnic.OpSend, Flags: rnic.FlagSolicited, SGL: []rnic.SGE{mr.SGE(0, 64)}})
+				u.disconnect()
+				out := p.wait()
+				for _, want := range []string{"op=RECV bytes=0 ", "bytes=1500 fnv", "bytes=64 fnv"} {
+					if !strings.Contains(out, want) {
+						t.Errorf("siw did not get %q:\n%s", want, out)
+					}
+				}
+				if strings.Contains(out, "data=other") {
+					t.Errorf("siw got other data than were sent:\n%s", out)
+				}
+				_ = u.dev.Close()
+				checkRecording(t, recording(t), server)
+			})
 		})
 	}
 }
 
 // serve accepts one connection of a client in the guest, with the options
 // given, and returns our end, with regions as peerops' server has them.
-func serve(t *testing.T, options string, recvs, size int) (*ulp, *regions, *process) {
+func serve(t testing.TB, options string, recvs, size int) (*ulp, *regions, *process) {
 	t.Helper()
 	u := newULP(t, newDevice(t))
 	r := u.offer()
@@ -308,14 +310,14 @@ func TestOperationsOfSIWAtOurs(t *testing.T) {
 		op     string
 		size   int
 		recvs  int
-		expect func(t *testing.T, u *ulp, r *regions)
+		expect func(t testing.TB, u *ulp, r *regions)
 	}{
-		{"write", 100_000, 0, func(t *testing.T, _ *ulp, r *regions) {
+		{"write", 100_000, 0, func(t testing.TB, _ *ulp, r *regions) {
 			if !bytes.Equal(r.mem[regionRW][:100_000], messagePattern(100_000)) {
 				t.Error("the data written differ")
 			}
 		}},
-		{"write-gather", 9000, 0, func(t *testing.T, _ *ulp, r *regions) {
+		{"write-gather", 9000, 0, func(t testing.TB, _ *ulp, r *regions) {
 			if bytes.Equal(r.mem[regionRW][:9000], regionPattern(9000)) {
 				t.Error("nothing was written")
 			}
@@ -323,13 +325,13 @@ func TestOperationsOfSIWAtOurs(t *testing.T) {
 		{"read", 100_000, 0, nil}, // the client compares
 		{"send", 5000, 1, wantRecv(5000, false)},
 		{"send-se", 64, 1, wantRecv(64, true)},
-		{"send-inv", 64, 1, func(t *testing.T, u *ulp, r *regions) {
+		{"send-inv", 64, 1, func(t testing.TB, u *ulp, r *regions) {
 			wc := u.next()
 			if err := wc.Err(); err != nil || wc.Invalidated != r.mr[regionRW].STag() || r.mr[regionRW].Valid() {
 				t.Errorf("%+v, %v", wc, err)
 			}
 		}},
-		{"write-send", 3000, 1, func(t *testing.T, u *ulp, r *regions) {
+		{"write-send", 3000, 1, func(t testing.TB, u *ulp, r *regions) {
 			wc := u.next()
 			// A Send says that the Write before it is there (RFC 5040 §5.5 rule 10).
 			if err := wc.Err(); err != nil || !bytes.Equal(r.mem[regionRW][:3000], messagePattern(3000)) {
@@ -338,26 +340,28 @@ func TestOperationsOfSIWAtOurs(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.op, func(t *testing.T) {
-			u, r, p := serve(t, fmt.Sprintf("%s %d", tt.op, tt.size), tt.recvs, 8192)
-			if tt.expect != nil && tt.recvs > 0 {
-				tt.expect(t, u, r)
-			}
-			out := p.wait() // with status 4 it would say that data was wrong
-			if strings.Contains(out, "result=wrong") {
-				t.Errorf("siw read other data:\n%s", out)
-			}
-			u.event(rnic.EventCloseComplete)
-			if tt.expect != nil && tt.recvs == 0 {
-				tt.expect(t, u, r)
-			}
-			_ = u.dev.Close()
-			checkRecording(t, recording(t), client)
+			withSIW(t, client, func(t testing.TB) {
+				u, r, p := serve(t, fmt.Sprintf("%s %d", tt.op, tt.size), tt.recvs, 8192)
+				if tt.expect != nil && tt.recvs > 0 {
+					tt.expect(t, u, r)
+				}
+				out := p.wait() // with status 4 it would say that data was wrong
+				if strings.Contains(out, "result=wrong") {
+					t.Errorf("siw read other data:\n%s", out)
+				}
+				u.event(rnic.EventCloseComplete)
+				if tt.expect != nil && tt.recvs == 0 {
+					tt.expect(t, u, r)
+				}
+				_ = u.dev.Close()
+				checkRecording(t, recording(t), client)
+			})
 		})
 	}
 }
 
-func wantRecv(n int, solicited bool) func(*testing.T, *ulp, *regions) {
-	return func(t *testing.T, u *ulp, _ *regions) {
+func wantRecv(n int, solicited bool) func(testing.TB, *ulp, *regions) {
+	return func(t testing.TB, u *ulp, _ *regions) {
 		wc := u.next()
 		if err := wc.Err(); err != nil || int(wc.ByteLen) != n || wc.Solicited != solicited {
 			t.Errorf("%+v, %v", wc, err)

@@ -15,7 +15,7 @@ import (
 var rdmaSizes = []int{1, 1000, 4096, 8000}
 
 // linuxOffers has Linux offer memory by cookie, which we write.
-func (s sides) linuxOffers(t *testing.T) {
+func (s sides) linuxOffers(t testing.TB) {
 	n := s.overIWARP(t, nil)
 	ctx, cancel := n.patient()
 	defer cancel()
@@ -47,7 +47,7 @@ func (s sides) linuxOffers(t *testing.T) {
 }
 
 // weOffer has us offer memory by cookie, which Linux writes.
-func (s sides) weOffer(t *testing.T) {
+func (s sides) weOffer(t testing.TB) {
 	n := s.overIWARP(t, nil)
 	ctx, cancel := n.patient()
 	defer cancel()

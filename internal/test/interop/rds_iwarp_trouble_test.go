@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"urnic/internal/test/loopback"
 	"urnic/ulp/rds"
 )
 
@@ -119,10 +120,7 @@ func newCutter(t *testing.T, listen, to string, dials bool, cuts int) *cutter {
 
 // connectionIsReset resets connections of both sides in the midst of messages.
 func (s sides) connectionIsReset(t *testing.T) {
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := int(loopback.Port(t))
 	own := net.JoinHostPort(s.ours, strconv.Itoa(port))
 	const cuts = 6
 	in := newCutter(t, net.JoinHostPort(s.ours, strconv.Itoa(rds.RDMAPort4)), own, true, cuts)

@@ -21,7 +21,7 @@ import (
 // An rdsNode is a node of ours that keeps its events.
 type rdsNode struct {
 	*rds.Node
-	t *testing.T
+	t testing.TB
 
 	mu      sync.Mutex
 	events  []rds.Event
@@ -29,7 +29,7 @@ type rdsNode struct {
 }
 
 // openRDS opens a node with an address. It is closed with the test.
-func openRDS(t *testing.T, cfg rds.Config) *rdsNode {
+func openRDS(t testing.TB, cfg rds.Config) *rdsNode {
 	t.Helper()
 	n := &rdsNode{t: t, changed: make(chan struct{})}
 	cfg.Events = n.event
@@ -249,7 +249,7 @@ func (n *rdsNode) flush(sockets []*rds.Socket) {
 
 // wantSame checks that rdspeer has printed the same about each pair: as many messages, with
 // the same hash, and none of them lost, doubled, out of order or changed on either side.
-func wantSame(t *testing.T, ours map[rdsPair]*rdsFlow, theirs *process) {
+func wantSame(t testing.TB, ours map[rdsPair]*rdsFlow, theirs *process) {
 	t.Helper()
 	found := 0
 	theirs.mu.Lock()

@@ -46,7 +46,7 @@ func reloadRDS(t *testing.T) {
 }
 
 // rdspeer starts a command of rdspeer.
-func (s sides) rdspeer(t *testing.T, format string, args ...any) *process {
+func (s sides) rdspeer(t testing.TB, format string, args ...any) *process {
 	t.Helper()
 	return theGuest.start(t, fmt.Sprintf("exec rdspeer -a %s ", s.theirs)+fmt.Sprintf(format, args...))
 }

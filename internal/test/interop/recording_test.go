@@ -17,7 +17,7 @@ import (
 )
 
 // recording returns the name of a recording for this test.
-func recording(t *testing.T) string {
+func recording(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(artifacts, strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())+".pcapng")
 }
@@ -43,18 +43,10 @@ type summary struct {
 	} `json:"connections"`
 }
 
-// A side is who broke a rule: the client or the server of a connection.
-type side string
-
-const (
-	client side = "client"
-	server side = "server"
-)
-
 // checkRecording has tshark and urnic read a recording: no malformed packet, no
 // bad CRC, and no violation of ours. siw is the side that siw was on: what it
 // breaks is its own affair.
-func checkRecording(t *testing.T, file string, siw side) summary {
+func checkRecording(t testing.TB, file string, siw side) summary {
 	t.Helper()
 	wantWellFormed(t, file)
 	s := summarize(t, file)
@@ -77,7 +69,7 @@ func checkRecording(t *testing.T, file string, siw side) summary {
 }
 
 // summarize is what urnic says of a recording.
-func summarize(t *testing.T, file string) summary {
+func summarize(t testing.TB, file string) summary {
 	t.Helper()
 	out, stderr, err := urnic(t.Context(), "dissect", "--summary", "--json", file)
 	if err != nil {
@@ -92,7 +84,7 @@ func summarize(t *testing.T, file string) summary {
 
 // endOfRecording is what urnic makes of the last messages of a test's recording, and the
 // violations in it.
-func endOfRecording(t *testing.T) string {
+func endOfRecording(t testing.TB) string {
 	t.Helper()
 	out, stderr, err := urnic(context.Background(), "dissect", recording(t))
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -103,7 +95,7 @@ func endOfRecording(t *testing.T) string {
 }
 
 // wantWellFormed has tshark read a recording: there must be no malformed packet.
-func wantWellFormed(t *testing.T, file string) {
+func wantWellFormed(t testing.TB, file string) {
 	t.Helper()
 	const bad = "_ws.malformed || tcp.analysis.flags || ip.checksum.status == 0 || tcp.checksum.status == 0"
 	if lines := tshark.Lines(t, file, "-Y", bad); len(lines) > 0 {
@@ -112,7 +104,7 @@ func wantWellFormed(t *testing.T, file string) {
 }
 
 // newDevice opens a device of this process that records.
-func newDevice(t *testing.T) *rnic.Device {
+func newDevice(t testing.TB) *rnic.Device {
 	t.Helper()
 	f, err := os.Create(recording(t))
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"urnic/internal/test/loopback"
 )
 
 const rounds = 1000
@@ -27,7 +29,7 @@ var (
 )
 
 // wantRping checks the messages of so many rounds.
-func wantRping(t *testing.T, s summary, n int) {
+func wantRping(t testing.TB, s summary, n int) {
 	t.Helper()
 	if len(s.Connections) != 1 {
 		t.Fatalf("%d connections", len(s.Connections))
@@ -45,15 +47,17 @@ func TestRpingOfOursAtSIWsServer(t *testing.T) {
 	defer p.end()
 	for _, size := range sizesToSIW {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
-			rpingClient(t, theGuest.address(portRping), size, rounds)
+			withSIW(t, server, func(t testing.TB) { rpingClient(t, theGuest.address(portRping), size, rounds) })
 		})
 	}
 	for _, policy := range []string{"prefer", "require", "off"} {
 		t.Run("crc "+policy, func(t *testing.T) {
-			s := rpingClient(t, theGuest.address(portRping), 5001, 100, "--crc", policy)
-			if want := policy != "off"; s.Connections[0].MPA.CRC != want {
-				t.Errorf("CRCs are in use: %v; with --crc %s they should be: %v", !want, policy, want)
-			}
+			withSIW(t, server, func(t testing.TB) {
+				s := rpingClient(t, theGuest.address(portRping), 5001, 100, "--crc", policy)
+				if want := policy != "off"; s.Connections[0].MPA.CRC != want {
+					t.Errorf("CRCs are in use: %v; with --crc %s they should be: %v", !want, policy, want)
+				}
+			})
 		})
 	}
 }
@@ -62,10 +66,10 @@ func TestRpingOfOursAtSIWsServerOverIPv6(t *testing.T) {
 	p := theGuest.start(t, fmt.Sprintf("rping -s -P -a fec0::15 -p %d -S 65535 -v", portRping6))
 	theGuest.listens(t, portRping6)
 	defer p.end()
-	rpingClient(t, theGuest.address(portRping6), 1024, 100)
+	withSIW(t, server, func(t testing.TB) { rpingClient(t, theGuest.address(portRping6), 1024, 100) })
 }
 
-func rpingArgs(t *testing.T, address string, size, n int, more ...string) []string {
+func rpingArgs(t testing.TB, address string, size, n int, more ...string) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -76,7 +80,7 @@ func rpingArgs(t *testing.T, address string, size, n int, more ...string) []stri
 }
 
 // rpingClient runs our client.
-func rpingClient(t *testing.T, address string, size, n int, more ...string) summary {
+func rpingClient(t testing.TB, address string, size, n int, more ...string) summary {
 	t.Helper()
 	out, stderr, err := urnic(t.Context(), rpingArgs(t, address, size, n, more...)...)
 	if err != nil {
@@ -92,21 +96,27 @@ func rpingClient(t *testing.T, address string, size, n int, more ...string) summ
 
 func TestRpingOfSIWAtOurServer(t *testing.T) {
 	for _, size := range sizesFromSIW {
-		t.Run(strconv.Itoa(size), func(t *testing.T) { rpingServer(t, "127.0.0.1", hostOfGuest, size, rounds) })
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
+			withSIW(t, client, func(t testing.TB) { rpingServer(t, "127.0.0.1", hostOfGuest, size, rounds) })
+		})
 	}
 	for _, policy := range []string{"prefer", "off"} {
 		t.Run("crc "+policy, func(t *testing.T) {
-			s := rpingServer(t, "127.0.0.1", hostOfGuest, 5001, 100, "--crc", policy)
-			if want := policy != "off"; s.Connections[0].MPA.CRC != want {
-				t.Errorf("CRCs are in use: %v; want %v", !want, want)
-			}
+			withSIW(t, client, func(t testing.TB) {
+				s := rpingServer(t, "127.0.0.1", hostOfGuest, 5001, 100, "--crc", policy)
+				if want := policy != "off"; s.Connections[0].MPA.CRC != want {
+					t.Errorf("CRCs are in use: %v; want %v", !want, want)
+				}
+			})
 		})
 	}
-	t.Run("IPv6", func(t *testing.T) { rpingServer(t, "::1", hostOfIPv6, 1024, 100) })
+	t.Run("IPv6", func(t *testing.T) {
+		withSIW(t, client, func(t testing.TB) { rpingServer(t, "::1", hostOfIPv6, 1024, 100) })
+	})
 }
 
 // rpingServer runs our server for rdma-core's client.
-func rpingServer(t *testing.T, listen, host string, size, n int, more ...string) summary {
+func rpingServer(t testing.TB, listen, host string, size, n int, more ...string) summary {
 	t.Helper()
 	// When all is over, one thread of rping closes the event channel that another
 	// one waits at; if that finds out first, it exits with -1. What counts is how
@@ -117,20 +127,21 @@ func rpingServer(t *testing.T, listen, host string, size, n int, more ...string)
 }
 
 // serveRping runs our server for one client.
-func serveRping(t *testing.T, listen string, n int, ping func(port int), more ...string) summary {
+func serveRping(t testing.TB, listen string, n int, ping func(port int), more ...string) summary {
 	t.Helper()
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := int(loopback.Port(t))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	type result struct {
 		out, stderr string
 		err         error
 	}
-	done := make(chan result, 1)
+	done, over := make(chan result, 1), make(chan struct{})
+	defer func() { // the recording is complete then
+		cancel()
+		<-over
+	}()
 	go func() {
+		defer close(over)
 		args := append([]string{"rping", "-s", "-a", listen, "-p", strconv.Itoa(port), "-S", "65536", "-v", "--pcap", recording(t)}, more...)
 		out, stderr, err := urnic(ctx, args...)
 		done <- result{out, stderr, err}
@@ -153,21 +164,25 @@ func serveRping(t *testing.T, listen string, n int, ping func(port int), more ..
 func TestRpingOfTheLeastAndTheMost(t *testing.T) {
 	for _, size := range []int{16, 65536} {
 		t.Run("from siw "+strconv.Itoa(size), func(t *testing.T) {
-			serveRping(t, "127.0.0.1", rounds, func(port int) {
-				out := theGuest.run(t, fmt.Sprintf("peerops client -a %s -p %d rping %d %d", hostOfGuest, port, size, rounds))
-				wantRounds(t, out)
+			withSIW(t, client, func(t testing.TB) {
+				serveRping(t, "127.0.0.1", rounds, func(port int) {
+					out := theGuest.run(t, fmt.Sprintf("peerops client -a %s -p %d rping %d %d", hostOfGuest, port, size, rounds))
+					wantRounds(t, out)
+				})
 			})
 		})
 		t.Run("to siw "+strconv.Itoa(size), func(t *testing.T) {
-			p := theGuest.start(t, fmt.Sprintf("peerops server -a 10.0.2.15 -p %d -d none rping", portOps))
-			p.expect("listening")
-			rpingClient(t, theGuest.address(portOps), size, rounds)
-			wantRounds(t, p.wait())
+			withSIW(t, server, func(t testing.TB) {
+				p := theGuest.start(t, fmt.Sprintf("peerops server -a 10.0.2.15 -p %d -d none rping", portOps))
+				p.expect("listening")
+				rpingClient(t, theGuest.address(portOps), size, rounds)
+				wantRounds(t, p.wait())
+			})
 		})
 	}
 }
 
-func wantRounds(t *testing.T, out string) {
+func wantRounds(t testing.TB, out string) {
 	t.Helper()
 	if want := fmt.Sprintf("check op=rping result=ok rounds=%d", rounds); !strings.Contains(out, want) {
 		t.Errorf("peerops does not say %q:\n%s", want, out)
@@ -175,27 +190,26 @@ func wantRounds(t *testing.T, out string) {
 }
 
 func TestPersistentServerServesManyClientsOfSIW(t *testing.T) {
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, stderr, err := urnic(ctx, "rping", "-s", "-P", "-a", "127.0.0.1", "-p", strconv.Itoa(port), "--pcap", recording(t))
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, stderr)
+	withSIW(t, client, func(t testing.TB) {
+		port := int(loopback.Port(t))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, stderr, err := urnic(ctx, "rping", "-s", "-P", "-a", "127.0.0.1", "-p", strconv.Itoa(port), "--pcap", recording(t))
+			if err != nil {
+				err = fmt.Errorf("%w: %s", err, stderr)
+			}
+			done <- err
+		}()
+		waitFor(t, port)
+		theGuest.run(t, fmt.Sprintf("for i in 1 2 3 4; do rping -c -a %s -p %d -C 20 -V & done; wait", hostOfGuest, port))
+		cancel() // as Ctrl-C does
+		if err := <-done; err != nil {
+			t.Errorf("urnic rping: %v", err)
 		}
-		done <- err
-	}()
-	waitFor(t, port)
-	theGuest.run(t, fmt.Sprintf("for i in 1 2 3 4; do rping -c -a %s -p %d -C 20 -V & done; wait", hostOfGuest, port))
-	cancel() // as Ctrl-C does
-	if err := <-done; err != nil {
-		t.Errorf("urnic rping: %v", err)
-	}
-	s := checkRecording(t, recording(t), client)
-	if len(s.Connections) != 4 {
-		t.Errorf("%d connections; want 4", len(s.Connections))
-	}
+		s := checkRecording(t, recording(t), client)
+		if len(s.Connections) != 4 {
+			t.Errorf("%d connections; want 4", len(s.Connections))
+		}
+	})
 }

@@ -75,21 +75,23 @@ func TestNobodyListensAtSIW(t *testing.T) {
 func TestAbruptEndOfSIW(t *testing.T) {
 	for _, op := range []string{"busy-die", "die", "err", "busy-close"} {
 		t.Run(op, func(t *testing.T) {
-			u, _, p := serve(t, op, 1, 4096)
-			// A FIN in the middle of an FPDU, a Terminate, a graceful end: what siw
-			// makes of it depends on where it was.
-			u.event(rnic.EventLost, rnic.EventTerminateReceived, rnic.EventCloseComplete, rnic.EventBadLLPClose)
-			wc := u.next()
-			if wc.Status != rnic.StatusFlushed {
-				t.Errorf("our receive ended with %v", wc.Status)
-			}
-			p.end()
-			if err := u.qp.Close(); err != nil {
-				t.Error(err)
-			}
-			wantNothingHeld(t, u)
-			_ = u.dev.Close()
-			wantWellFormed(t, recording(t))
+			withSIW(t, client, func(t testing.TB) {
+				u, _, p := serve(t, op, 1, 4096)
+				// A FIN in the middle of an FPDU, a Terminate, a graceful end: what siw
+				// makes of it depends on where it was.
+				u.event(rnic.EventLost, rnic.EventTerminateReceived, rnic.EventCloseComplete, rnic.EventBadLLPClose)
+				wc := u.next()
+				if wc.Status != rnic.StatusFlushed {
+					t.Errorf("our receive ended with %v", wc.Status)
+				}
+				p.end()
+				if err := u.qp.Close(); err != nil {
+					t.Error(err)
+				}
+				wantNothingHeld(t, u)
+				_ = u.dev.Close()
+				wantWellFormed(t, recording(t))
+			})
 		})
 	}
 	// The guest still works.
@@ -101,7 +103,7 @@ func TestAbruptEndOfSIW(t *testing.T) {
 }
 
 // wantNothingHeld checks that a queue pair has left nothing behind.
-func wantNothingHeld(t *testing.T, u *ulp) {
+func wantNothingHeld(t testing.TB, u *ulp) {
 	t.Helper()
 	for _, o := range []interface{ Close() error }{u.cq} {
 		if err := o.Close(); err != nil {
@@ -115,33 +117,35 @@ func wantNothingHeld(t *testing.T, u *ulp) {
 
 // An end without warning of ours.
 func TestAbruptEndOfOurs(t *testing.T) {
-	u, regions, p := atSIW(t, "-c 2", mpa.Config{})
-	mr := u.register(make([]byte, 1<<20), 0)
-	for range 20 {
-		u.post(rnic.SendWR{Op: rnic.OpWrite, SGL: []rnic.SGE{mr.SGE(0, 1<<20)}, Remote: regions[regionRW].remote})
-	}
-	u.qp.Abort()
-	flushed := 0
-	wcs := make([]rnic.WC, 64)
-	for _, wc := range wcs[:u.cq.Poll(wcs)] {
-		if wc.Status == rnic.StatusFlushed {
-			flushed++
+	withSIW(t, server, func(t testing.TB) {
+		u, regions, p := atSIW(t, "-c 2", mpa.Config{})
+		mr := u.register(make([]byte, 1<<20), 0)
+		for range 20 {
+			u.post(rnic.SendWR{Op: rnic.OpWrite, SGL: []rnic.SGE{mr.SGE(0, 1<<20)}, Remote: regions[regionRW].remote})
 		}
-	}
-	if flushed == 0 || u.qp.State() != rnic.Error {
-		t.Errorf("%d requests were flushed, state %v", flushed, u.qp.State())
-	}
-	p.expect("end connection=1")
-	// siw serves the next one.
-	if err := u.qp.Reset(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := u.qp.Connect(ctx, theGuest.address(portOps), rnic.ConnParam{MPA: settled(mpa.Config{})}); err != nil {
-		t.Fatal(err)
-	}
-	u.do(rnic.SendWR{Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: []byte("once more")})
-	u.disconnect()
-	p.wait()
+		u.qp.Abort()
+		flushed := 0
+		wcs := make([]rnic.WC, 64)
+		for _, wc := range wcs[:u.cq.Poll(wcs)] {
+			if wc.Status == rnic.StatusFlushed {
+				flushed++
+			}
+		}
+		if flushed == 0 || u.qp.State() != rnic.Error {
+			t.Errorf("%d requests were flushed, state %v", flushed, u.qp.State())
+		}
+		p.expect("end connection=1")
+		// siw serves the next one.
+		if err := u.qp.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := u.qp.Connect(ctx, theGuest.address(portOps), rnic.ConnParam{MPA: settled(mpa.Config{})}); err != nil {
+			t.Fatal(err)
+		}
+		u.do(rnic.SendWR{Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: []byte("once more")})
+		u.disconnect()
+		p.wait()
+	})
 }

@@ -30,54 +30,58 @@ func held(d *rnic.Device) map[string]uint64 {
 const toolMessage = 16
 
 func TestRdmaServerOfSIWWithAClientOfOurs(t *testing.T) {
-	p := theGuest.start(t, fmt.Sprintf("rdma_server -p %d", portTools))
-	theGuest.listens(t, portTools)
-	u := newULP(t, newDevice(t))
-	buf := make([]byte, toolMessage)
-	mr := u.register(buf, rnic.LocalWrite)
-	if err := u.qp.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, toolMessage)}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := u.qp.Connect(t.Context(), theGuest.address(portTools), rnic.ConnParam{MPA: settled(mpa.Config{})}); err != nil {
-		t.Fatal(err)
-	}
-	u.do(rnic.SendWR{ID: 2, Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: make([]byte, toolMessage)})
-	if wc := u.next(); wc.Err() != nil || wc.ByteLen != toolMessage {
-		t.Errorf("the answer: %+v", wc)
-	}
-	u.disconnect()
-	p.expect("rdma_server: end 0")
-	p.wait()
-	_ = u.dev.Close()
-	checkRecording(t, recording(t), server)
+	withSIW(t, server, func(t testing.TB) {
+		p := theGuest.start(t, fmt.Sprintf("rdma_server -p %d", portTools))
+		theGuest.listens(t, portTools)
+		u := newULP(t, newDevice(t))
+		buf := make([]byte, toolMessage)
+		mr := u.register(buf, rnic.LocalWrite)
+		if err := u.qp.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, toolMessage)}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := u.qp.Connect(t.Context(), theGuest.address(portTools), rnic.ConnParam{MPA: settled(mpa.Config{})}); err != nil {
+			t.Fatal(err)
+		}
+		u.do(rnic.SendWR{ID: 2, Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: make([]byte, toolMessage)})
+		if wc := u.next(); wc.Err() != nil || wc.ByteLen != toolMessage {
+			t.Errorf("the answer: %+v", wc)
+		}
+		u.disconnect()
+		p.expect("rdma_server: end 0")
+		p.wait()
+		_ = u.dev.Close()
+		checkRecording(t, recording(t), server)
+	})
 }
 
 func TestRdmaClientOfSIWWithAServerOfOurs(t *testing.T) {
-	u := newULP(t, newDevice(t))
-	mr := u.register(make([]byte, toolMessage), rnic.LocalWrite)
-	if err := u.qp.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, toolMessage)}}); err != nil {
-		t.Fatal(err)
-	}
-	l, err := u.dev.Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := theGuest.start(t, fmt.Sprintf("rdma_client -s %s -p %d", hostOfGuest, l.Addr().(*net.TCPAddr).Port))
-	req, err := l.Accept(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := req.Accept(t.Context(), u.qp, rnic.ConnParam{}); err != nil {
-		t.Fatal(err)
-	}
-	if wc := u.next(); wc.Err() != nil || wc.ByteLen != toolMessage {
-		t.Errorf("the client's message: %+v", wc)
-	}
-	u.do(rnic.SendWR{ID: 2, Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: make([]byte, toolMessage)})
-	p.expect("rdma_client: end 0")
-	p.wait()
-	_ = u.dev.Close()
-	checkRecording(t, recording(t), client)
+	withSIW(t, client, func(t testing.TB) {
+		u := newULP(t, newDevice(t))
+		mr := u.register(make([]byte, toolMessage), rnic.LocalWrite)
+		if err := u.qp.PostRecv(rnic.RecvWR{ID: 1, SGL: []rnic.SGE{mr.SGE(0, toolMessage)}}); err != nil {
+			t.Fatal(err)
+		}
+		l, err := u.dev.Listen(t.Context(), "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := theGuest.start(t, fmt.Sprintf("rdma_client -s %s -p %d", hostOfGuest, l.Addr().(*net.TCPAddr).Port))
+		req, err := l.Accept(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := req.Accept(t.Context(), u.qp, rnic.ConnParam{}); err != nil {
+			t.Fatal(err)
+		}
+		if wc := u.next(); wc.Err() != nil || wc.ByteLen != toolMessage {
+			t.Errorf("the client's message: %+v", wc)
+		}
+		u.do(rnic.SendWR{ID: 2, Op: rnic.OpSend, Flags: rnic.FlagInline, Inline: make([]byte, toolMessage)})
+		p.expect("rdma_client: end 0")
+		p.wait()
+		_ = u.dev.Close()
+		checkRecording(t, recording(t), client)
+	})
 }
 
 // ucmatose opens connections, and on each of them both sides send messages.
@@ -123,81 +127,85 @@ func (u *ulp) postReceives() {
 }
 
 func TestUcmatoseOfSIWWithClientsOfOurs(t *testing.T) {
-	p := theGuest.start(t, fmt.Sprintf("ucmatose %s -p %d", ucmatoseLoad, portTools))
-	theGuest.listens(t, portTools)
-	dev := newDevice(t)
-	var us []*ulp
-	for range ucmatoseConnections {
-		u := newULP(t, dev)
-		u.postReceives()
-		if err := u.qp.Connect(t.Context(), theGuest.address(portTools), rnic.ConnParam{MPA: settled(mpa.Config{})}); err != nil {
-			t.Fatal(err)
-		}
-		us = append(us, u)
-	}
-	var wg sync.WaitGroup
-	for i, u := range us {
-		wg.Go(func() {
-			if err := u.exchange(); err != nil {
-				t.Errorf("connection %d: %v", i, err)
+	withSIW(t, server, func(t testing.TB) {
+		p := theGuest.start(t, fmt.Sprintf("ucmatose %s -p %d", ucmatoseLoad, portTools))
+		theGuest.listens(t, portTools)
+		dev := newDevice(t)
+		var us []*ulp
+		for range ucmatoseConnections {
+			u := newULP(t, dev)
+			u.postReceives()
+			if err := u.qp.Connect(t.Context(), theGuest.address(portTools), rnic.ConnParam{MPA: settled(mpa.Config{})}); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
-	wg.Wait()
-	p.expect("data transfers complete")
-	for _, u := range us {
-		u.disconnect()
-	}
-	p.wait()
-	_ = dev.Close()
-	checkRecording(t, recording(t), server)
+			us = append(us, u)
+		}
+		var wg sync.WaitGroup
+		for i, u := range us {
+			wg.Go(func() {
+				if err := u.exchange(); err != nil {
+					t.Errorf("connection %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		p.expect("data transfers complete")
+		for _, u := range us {
+			u.disconnect()
+		}
+		p.wait()
+		_ = dev.Close()
+		checkRecording(t, recording(t), server)
+	})
 }
 
 // ucmatose's server speaks first. As MPA Responder it may do so only in the
 // peer-to-peer model, which siw asks for if told.
 func TestUcmatoseOfSIWWithAServerOfOurs(t *testing.T) {
-	theGuest.peerToPeer(t, true)
-	defer theGuest.peerToPeer(t, false)
-	dev := newDevice(t)
-	l, err := dev.Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := theGuest.start(t, fmt.Sprintf("ucmatose %s -s %s -p %d", ucmatoseLoad, hostOfGuest, n))
-	var (
-		wg   sync.WaitGroup
-		ulps []*ulp
-	)
-	for i := range ucmatoseConnections {
-		u := newULP(t, dev)
-		ulps = append(ulps, u)
-		u.postReceives()
-		req, err := l.Accept(t.Context())
+	withSIW(t, client, func(t testing.TB) {
+		theGuest.peerToPeer(t, true)
+		defer theGuest.peerToPeer(t, false)
+		dev := newDevice(t)
+		l, err := dev.Listen(t.Context(), "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := req.Accept(t.Context(), u.qp, rnic.ConnParam{}); err != nil {
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
 			t.Fatal(err)
 		}
-		wg.Go(func() {
-			if err := u.exchange(); err != nil {
-				t.Errorf("connection %d: %v", i, err)
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := theGuest.start(t, fmt.Sprintf("ucmatose %s -s %s -p %d", ucmatoseLoad, hostOfGuest, n))
+		var (
+			wg   sync.WaitGroup
+			ulps []*ulp
+		)
+		for i := range ucmatoseConnections {
+			u := newULP(t, dev)
+			ulps = append(ulps, u)
+			u.postReceives()
+			req, err := l.Accept(t.Context())
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
-	wg.Wait()
-	for _, u := range ulps {
-		u.disconnect() // ucmatose's client leaves that to the server
-	}
-	p.wait()
-	_ = dev.Close()
-	checkRecording(t, recording(t), client)
+			if err := req.Accept(t.Context(), u.qp, rnic.ConnParam{}); err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() {
+				if err := u.exchange(); err != nil {
+					t.Errorf("connection %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, u := range ulps {
+			u.disconnect() // ucmatose's client leaves that to the server
+		}
+		p.wait()
+		_ = dev.Close()
+		checkRecording(t, recording(t), client)
+	})
 }
