@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define URNIC_ENGINE_VERSION 7
+#define URNIC_ENGINE_VERSION 8
 
 /* Most devices of a process. */
 #define URNIC_MAX_DEVICES 16
@@ -289,7 +289,8 @@ struct urnic_addrs {
 	X(int, qp_post_all, (uint32_t qp, struct urnic_send_wr *wr)) /* all of the list, or none */                    \
 	X(int, qp_post_recv, (uint32_t qp, struct urnic_recv_wr *wr, struct urnic_recv_wr **bad))                      \
 	X(int, qp_destroy, (uint32_t qp))                                                                              \
-	X(void, leave, (void)) /* the process exits: closes connections; a second at most */                           \
+	X(void, leave, (void)) /* the process exits: closes connections; takes leave_patience at most */               \
+	X(uint32_t, leave_patience, (void)) /* ms */                                                                   \
 	X(int, ah_create, (uint32_t pd, const struct urnic_ah_attr *attr, uint32_t *ah))                               \
 	X(int, ah_destroy, (uint32_t ah))                                                                              \
 	X(int, qp_attach, (uint32_t qp, const void *gid)) /* 16 bytes: a multicast group */                           \

@@ -126,6 +126,11 @@ func urnic_engine_qp_post_recv(qp C.uint32_t, wr *C.struct_urnic_recv_wr, bad **
 //export urnic_engine_leave
 func urnic_engine_leave() { engine.Load().Leave() }
 
+//export urnic_engine_leave_patience
+func urnic_engine_leave_patience() C.uint32_t {
+	return C.uint32_t(engine.Load().LeavePatience().Milliseconds())
+}
+
 //export urnic_engine_qp_destroy
 func urnic_engine_qp_destroy(qp C.uint32_t) C.int {
 	return C.int(engine.Load().QPDestroy(dropin.Handle(qp)))

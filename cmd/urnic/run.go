@@ -78,8 +78,8 @@ rdma-core, and for programs that open libibverbs by dlopen.
 
 The libraries are searched in --lib, in $URNIC_LIB, beside urnic, in ../lib and in
 ../lib/urnic from there. A setting without a flag comes from the environment: from the
-variable that is named with the flag, and from URNIC_RENDEZVOUS_PORT, URNIC_SETTLE and
-URNIC_ENGINE. See docs/drop-in.md, also for containers, limits and troubleshooting.`,
+variable that is named with the flag, and from URNIC_RENDEZVOUS_PORT, URNIC_SETTLE,
+URNIC_TIMES and URNIC_ENGINE. See docs/drop-in.md, also for containers, limits and troubleshooting.`,
 		Example: `  urnic run -- rping -s &
   urnic run -- rping -c -a 127.0.0.1 -C 10 -v
   urnic run --mode replace --strict --log warning -- ib_write_bw -R 127.0.0.1

@@ -66,7 +66,7 @@ func TestRequestTellsWhatThePeerWants(t *testing.T) {
 // A program may be told to connect a moment before the peer listens.
 func TestConnectWaitsForAPeerThatIsGoingToListen(t *testing.T) {
 	l := newCMLab(t, "URNIC_LOG=debug")
-	l.refusedPatience = time.Minute
+	l.times.refused = time.Hour
 	refused := make(chan struct{})
 	l.log.w = &watcher{text: "trying again", seen: refused, w: l.log.w}
 	a, b := l.port(), l.port()
@@ -213,15 +213,18 @@ func TestConnectionsThatDontComeAbout(t *testing.T) {
 		typ    uint32
 		status Errno
 	}{
-		{"nobody listens", nil, cmRejected, syscall.ECONNREFUSED},
+		{"nobody listens", nil, cmRejected, syscall.ECONNREFUSED}, // and there is no time for somebody to come
 		{"it hangs up", func(c net.Conn) { readAll(c); _ = c.Close() }, cmRejected, syscall.ECONNRESET},
 		{"it resets the connection", func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() }, cmRejected, syscall.ECONNRESET},
 		{"it never answers", func(c net.Conn) {}, cmUnreachable, syscall.ETIMEDOUT},
 		{"it speaks something else", func(c net.Conn) { readAll(c); _, _ = c.Write(bytes.Repeat([]byte("HTTP/1.1 400 "), 40)) }, cmConnectError, syscall.EPROTO},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := newCMLab(t)
-			l.mpa.ReplyTimeout = 300 * time.Millisecond
+			times := "URNIC_TIMES=reply=1h,refused=0s"
+			if tt.typ == cmUnreachable {
+				times = "URNIC_TIMES=reply=100ms,refused=0s"
+			}
+			l := newCMLab(t, times)
 			a := l.port()
 			s := newStranger(t)
 			if tt.peer == nil {

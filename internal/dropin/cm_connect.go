@@ -28,10 +28,6 @@ type ConnParam struct {
 // maxDepth stands for as much as there is: RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH.
 const maxDepth = 0xff
 
-// closePatience is how long a disconnect may take, with the requests that are
-// posted, before the connection is reset.
-const closePatience = 30 * time.Second
-
 // A connSettings is a ConnParam as package rnic wants it.
 type connSettings struct {
 	qp    *qp
@@ -142,14 +138,9 @@ func knowsNoPeerToPeer(err error) bool {
 	return e.Code == mpa.CodeStartup || e.Code == mpa.CodeConnectionLost
 }
 
-// refusedPatience is how long a peer that refuses may take to listen after all.
-// Programs tell each other over one connection that they are going to listen for the
-// next one (perftest does), and count on how long it takes others to resolve a route.
-const refusedPatience = 300 * time.Millisecond
-
-// dial connects the id's socket, or another one like it for a further try.
+// dial connects the id's socket, or another one like it for a further try: see times.refused.
 func (id *cmID) dial(ctx context.Context) (net.Conn, error) {
-	patient, cancel := context.WithTimeout(ctx, id.engine.refusedPatience)
+	patient, cancel := context.WithTimeout(ctx, id.engine.times.refused)
 	defer cancel()
 	for pause := time.Millisecond; ; pause *= 2 {
 		c, err := id.dialOnce(ctx)
@@ -176,7 +167,7 @@ func (id *cmID) dialOnce(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	return connectSocket(ctx, socket, peer)
+	return connectSocket(ctx, socket, peer, id.engine.times.connect)
 }
 
 // failure returns the event for a connection that has not come about, by the rules
@@ -284,7 +275,7 @@ func (e *Engine) IDDisconnect(h Handle) Errno {
 func (id *cmID) beginDisconnect() {
 	id.state = cmDisconnecting
 	q := id.qp
-	id.engine.wg.Go(func() { q.disconnect(closePatience) })
+	id.engine.wg.Go(func() { q.disconnect(q.engine.times.disconnect) })
 }
 
 // disconnect closes the connection of a queue pair gracefully, if it has one, and
@@ -299,16 +290,13 @@ func (q *qp) disconnect(patience time.Duration) {
 	}
 }
 
-// settlePatience is how long a queue pair that is given up may hold up the program.
-const settlePatience = time.Second
-
 // settle closes the connection of a queue pair that is to be given up. To reset it
 // would take away from the peer what is still on its way, though the program
 // has seen it complete: devices of InfiniBand complete what has arrived.
 func (q *qp) settle() {
 	switch q.verbs.State() {
 	case rnic.RTS, rnic.Closing:
-		q.disconnect(settlePatience)
+		q.disconnect(q.engine.times.release)
 	default:
 	}
 }

@@ -9,27 +9,22 @@ import (
 	"urnic/internal/door"
 )
 
-const (
-	// fetchPatience is how long the news that a peer has ended the connection waits
-	// for the program to poll what the peer sent before.
-	fetchPatience = 100 * time.Millisecond
-	// actPatience is how long it waits then, so that the program can act on that: one
-	// that looks after completions and events in two threads, such as rping, otherwise
-	// often learns of the end first. From hardware the news takes about that long.
-	actPatience = 10 * time.Millisecond
-	// fetchLook is how often it looks.
-	fetchLook = time.Millisecond
-)
+// fetchLook is how often letFetch looks at what the program has done.
+const fetchLook = time.Millisecond
 
 // letFetch waits, after a connection has ended, until the program has had the time to
-// see what it has received; not if it is the program that ends the connection.
+// see what it has received, and to act on that; not if it is the program that ends the
+// connection.
 func (id *cmID) letFetch(q *qp) {
-	ctx, cancel := context.WithTimeout(id.engine.ctx, id.engine.fetchPatience)
+	id.await(id.engine.times.fetch, func() bool { return id.endedByPeer() && door.Unpolled(q.verbs) > 0 })
+	id.await(id.engine.times.act, id.endedByPeer)
+}
+
+// await waits as long as something is so, and for a time at most.
+func (id *cmID) await(most time.Duration, isSo func() bool) {
+	ctx, cancel := context.WithTimeout(id.engine.ctx, most)
 	defer cancel()
-	for id.endedByPeer() && door.Unpolled(q.verbs) > 0 && pause(ctx, fetchLook) {
-	}
-	if id.endedByPeer() {
-		pause(id.engine.ctx, actPatience)
+	for isSo() && pause(ctx, fetchLook) {
 	}
 }
 

@@ -23,8 +23,6 @@ import (
 const udpKey = 0x01234567
 
 const (
-	// servicePatience is how long a peer may take to say which queue pair serves: what Linux gives it.
-	servicePatience = 60 * time.Second
 	// servicePause is the time until a request is sent again. It doubles up to servicePauseMost.
 	servicePause     = 100 * time.Millisecond
 	servicePauseMost = 2 * time.Second
@@ -68,7 +66,7 @@ func (e *Engine) IDResolveService(h Handle, p *ServiceParam) Errno {
 		if id.state != cmRouteKnown || !id.options.datagram {
 			return id.refuse("connect")
 		}
-		ctx, cancel := context.WithTimeout(e.ctx, e.servicePatience)
+		ctx, cancel := context.WithTimeout(e.ctx, e.times.service)
 		id.state, id.cancel = cmConnecting, cancel
 		peer := id.peer
 		conn, err := connectService(id.socket, peer) // now, as to destroy the id closes the socket
@@ -125,7 +123,7 @@ func (e *Engine) askService(ctx context.Context, conn net.Conn, data []byte) (re
 	record := e.recordService()
 	request := datagram.Service{Kind: datagram.ServiceRequest, ID: rand.Uint32(), Data: data}
 	out := request.Append(nil)
-	patient := time.Now().Add(e.refusedPatience)
+	patient := time.Now().Add(e.times.refused)
 	for pause := servicePause; ; pause = min(2*pause, servicePauseMost) {
 		record(local, peer, out)
 		_, err := conn.Write(out)

@@ -90,7 +90,7 @@ func TestAServiceTellsItsQueuePair(t *testing.T) {
 
 func TestAServiceThatIsRefusedIsUnreachable(t *testing.T) {
 	l := newServiceLab(t)
-	l.refusedPatience = 0
+	l.times.refused = 0
 	server, client := l.port(), l.port()
 	listener, where := server.serves("127.0.0.1:0")
 	unreachable := func(cookie uint64, status datagram.ServiceStatus, data string) {
@@ -113,7 +113,7 @@ func TestAServiceThatIsRefusedIsUnreachable(t *testing.T) {
 
 func TestAServiceThatIsSilentIsUnreachable(t *testing.T) {
 	l := newServiceLab(t)
-	l.servicePatience = 50 * time.Millisecond
+	l.times.service = 50 * time.Millisecond
 	silent, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestAServiceThatIsSilentIsUnreachable(t *testing.T) {
 	client := l.port()
 	client.ask(2, endpoint{ip: localhost, port: uint16(silent.LocalAddr().(*net.UDPAddr).Port)}, "")
 	client.wantFailure(cmUnreachable, 2, unix.ETIMEDOUT)
-	l.servicePatience = time.Hour
+	l.times.service = time.Hour
 	id := client.ask(3, endpoint{ip: localhost, port: uint16(silent.LocalAddr().(*net.UDPAddr).Port)}, "")
 	l.must("destroy an id that asks", l.IDDestroy(id)) // and it does not wait
 	client.none()

@@ -14,10 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connectTimeout is how long TCP may try to reach a peer: about what Linux gives
-// the connection manager of InfiniBand.
-const connectTimeout = 60 * time.Second
-
 // How an id wants its sockets.
 type socketOptions struct {
 	reuse  bool // RDMA_OPTION_ID_REUSEADDR
@@ -127,9 +123,9 @@ func listenOn(f *os.File, backlog int) (net.Listener, error) {
 	return net.FileListener(f)
 }
 
-// connectSocket connects a bound socket, which it takes over, whatever comes. It
-// returns the context's error, or one that wraps an Errno.
-func connectSocket(ctx context.Context, f *os.File, to endpoint) (net.Conn, error) {
+// connectSocket connects a bound socket, which it takes over, whatever comes, and
+// gives up after a time. It returns the context's error, or one that wraps an Errno.
+func connectSocket(ctx context.Context, f *os.File, to endpoint, patience time.Duration) (net.Conn, error) {
 	defer func() { _ = f.Close() }() // FileConn has one of its own
 	err := withFD(f, func(fd int) error {
 		setReuse(fd, true)
@@ -138,7 +134,7 @@ func connectSocket(ctx context.Context, f *os.File, to endpoint) (net.Conn, erro
 	if err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) {
 		return nil, fmt.Errorf("connect to %v: %w", to, err)
 	}
-	if err := f.SetDeadline(time.Now().Add(connectTimeout)); err != nil {
+	if err := f.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = f.SetDeadline(time.Unix(1, 0)) })

@@ -10,7 +10,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"urnic/internal/capture"
 	"urnic/internal/door"
@@ -25,6 +24,7 @@ import (
 // cmd/liburnic/engine.h. All of them are safe for concurrent use.
 type Engine struct {
 	settings settings
+	times    times      // of the settings; a test may change them before they count
 	mpa      mpa.Config // of all connections
 	log      *logger
 	device   *rnic.Device // of all contexts, so that a connection may come before one knows whose it is
@@ -59,10 +59,6 @@ type Engine struct {
 	reporter  reporter
 	timeline  *rnictimeline.Recorder // or nil
 
-	fetchPatience   time.Duration // see letFetch
-	refusedPatience time.Duration // see dial
-	servicePatience time.Duration // see askService
-
 	ctx    context.Context // ends with the engine
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -76,11 +72,12 @@ func Open(environment []string, log io.Writer) (*Engine, error) {
 		return nil, err
 	}
 	memfault.Guard() // the program's memory is not Go's
-	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, fetchPatience: fetchPatience, refusedPatience: refusedPatience, servicePatience: servicePatience}
+	e := &Engine{settings: s, log: &logger{level: s.log, w: log}, times: s.times}
 	if e.devices, err = s.devices(e.gids.list()); err != nil {
 		return nil, err
 	}
 	e.mpa.Settle, e.mpa.CRC = s.settle, s.crc
+	e.mpa.RequestTimeout, e.mpa.ReplyTimeout = max(s.times.request, 1), max(s.times.reply, 1) // 0 would stand for the default
 	cfg := rnic.Config{
 		Name: s.device, Limits: limits(), MPA: e.mpa, Logger: e.log.slog(),
 	}

@@ -9,11 +9,10 @@ import (
 	"urnic/rnic"
 )
 
-// farewell is how long the peers of a process that exits have to ask for acknowledgments, unless they close the connection
-// before: one asks when its program polls, and the answer to what it has asked before is there.
-const farewell = 250 * time.Millisecond
+// LeavePatience returns how long Leave takes at most, unless a thread holds something that it waits for.
+func (e *Engine) LeavePatience() time.Duration { return e.times.leave() }
 
-// Leave closes the connections of a process that exits. It takes settlePatience and farewell at most. An adapter acknowledges
+// Leave closes the connections of a process that exits. It takes times.farewell and times.release at most. An adapter acknowledges
 // what has arrived, whatever becomes of the program; here the acknowledgments would end with the process.
 func (e *Engine) Leave() {
 	defer e.tellCounters()
@@ -31,7 +30,7 @@ func (e *Engine) Leave() {
 	if len(connected) == 0 {
 		return
 	}
-	enough := time.NewTimer(farewell)
+	enough := time.NewTimer(e.times.farewell)
 	defer enough.Stop()
 wait:
 	for _, q := range connected {

@@ -2,15 +2,7 @@
 
 package dropin
 
-import (
-	"time"
-
-	"urnic/internal/door/policy"
-)
-
-// recvWait is how long a Send waits for a receive: programs written for InfiniBand
-// count on RNR NAKs, mostly without end. Meanwhile nobody sees whether the peer lives.
-const recvWait = 30 * time.Second
+import "urnic/internal/door/policy"
 
 // policyOf returns in what the RNIC departs from the rules of iWARP for programs that were
 // written for hardware, mostly for InfiniBand's.
@@ -24,7 +16,7 @@ func policyOf(s *settings) policy.Policy {
 			policy.NotifyEach, // others fetch one event for each arming
 	}
 	if !s.strict { // hardware of iWARP ends the connection (RFC 5041 §7.1)
-		l.Wait = recvWait
+		l.Wait = s.times.receive
 	}
 	return l
 }

@@ -12,7 +12,7 @@ import (
 // programs expect of hardware.
 func TestPolicyForPrograms(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		p := policyOf(&settings{strict: strict})
+		p := policyOf(&settings{strict: strict, times: defaultTimes()})
 		if waits := p.RNR() > 0; waits == strict {
 			t.Errorf("strict %v: messages wait: %v", strict, waits)
 		}

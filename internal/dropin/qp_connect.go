@@ -151,7 +151,7 @@ func (q *qp) introduced(err error) {
 // mu.
 func (q *qp) readyToSend() {
 	if q.met.Load() {
-		q.endpoint.Ready(q.attr.SQPSN, q.attr.RNRRetry, rendezvous.Budget(q.attr.Timeout, q.attr.RetryCount))
+		q.endpoint.Ready(q.attr.SQPSN, q.attr.RNRRetry, rendezvous.Budget(q.attr.Timeout, q.attr.RetryCount, q.engine.times.come))
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"urnic/internal/dropin/rendezvous"
 )
 
 // A far is what a program that uses no connection manager tells its peer.
@@ -365,6 +363,7 @@ func TestProgramEndsWhatItsPeerHasLeft(t *testing.T) {
 // A peer that never comes fails the queue pair once there is something to send.
 func TestPeerThatNeverComes(t *testing.T) {
 	a, b := twoEngines(t)
+	a.times.come = 50 * time.Millisecond
 	a.recv(1)
 	a.must("RTR", a.toRTR(b.far))
 	a.toRTS(1)
@@ -379,7 +378,7 @@ func TestPeerThatNeverComes(t *testing.T) {
 	if got[2] != wcRetryExceeded || got[3] != wcFlushed || got[1] != wcFlushed {
 		t.Errorf("statuses %v", got)
 	}
-	if spent, least := time.Since(begin), rendezvous.Budget(1, 7); spent < least {
+	if spent, least := time.Since(begin), a.times.come; spent < least {
 		t.Errorf("it took only %v; want %v", spent, least)
 	}
 	var event Async

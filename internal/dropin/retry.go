@@ -18,13 +18,8 @@ import (
 
 const (
 	retryForEver   = rendezvous.MaxRNRRetry
-	unknownRetries = -1 // a Send waits recvWait then
+	unknownRetries = -1 // a Send waits times.receive then
 )
-
-// shortestWait is how long a Send waits at least, even one that is not to be sent again. Timers may be a few microseconds, which
-// are for adapters; and programs that leave rnr_retry at 0, such as fio, count on a peer that posts the next receive
-// before an acknowledgment has crossed the network.
-const shortestWait = time.Second
 
 // rnrTimers are the values of min_rnr_timer in units of 10 µs (InfiniBand Architecture, table 45).
 var rnrTimers = [32]time.Duration{
@@ -34,14 +29,14 @@ var rnrTimers = [32]time.Duration{
 
 // receiveWait returns how long a Send waits for a receive, which the sender tries again so often, at a receiver with such a
 // min_rnr_timer.
-func receiveWait(retries int, timer uint32) time.Duration {
+func (t *times) receiveWait(retries int, timer uint32) time.Duration {
 	switch {
 	case retries < 0:
-		return recvWait
+		return t.receive
 	case retries >= retryForEver:
 		return math.MaxInt64
 	}
-	return max(time.Duration(retries)*10*time.Microsecond*rnrTimers[timer&31], shortestWait)
+	return max(time.Duration(retries)*10*time.Microsecond*rnrTimers[timer&31], t.receiveLeast)
 }
 
 // A retryPolicy is the policy of a queue pair whose peer's Sends wait as InfiniBand's do.
@@ -52,5 +47,5 @@ type retryPolicy struct {
 
 // RNR implements policy.Policy. Package rnic asks when it connects the queue pair, with locks held.
 func (p retryPolicy) RNR() time.Duration {
-	return receiveWait(int(p.q.peerRetries.Load()), p.q.rnrTimer.Load())
+	return p.q.engine.times.receiveWait(int(p.q.peerRetries.Load()), p.q.rnrTimer.Load())
 }

@@ -8,6 +8,7 @@ import (
 )
 
 func TestReceiveWait(t *testing.T) {
+	times := defaultTimes()
 	for _, test := range []struct {
 		retries int
 		timer   uint32
@@ -25,11 +26,11 @@ func TestReceiveWait(t *testing.T) {
 		{3, 30, time.Second},
 		{6, 30, 1966080 * time.Microsecond},
 	} {
-		if got := receiveWait(test.retries, test.timer); got != test.want {
+		if got := times.receiveWait(test.retries, test.timer); got != test.want {
 			t.Errorf("rnr_retry %d, min_rnr_timer %d: %v; want %v", test.retries, test.timer, got, test.want)
 		}
 	}
-	if got := receiveWait(7, 1); got < 100*365*24*time.Hour {
+	if got := times.receiveWait(7, 1); got < 100*365*24*time.Hour {
 		t.Errorf("rnr_retry 7: %v; want no end", got)
 	}
 }

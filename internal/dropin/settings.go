@@ -30,6 +30,7 @@ type settings struct {
 	top        string        // directory in which urnic top finds the process, or ""
 	timeline   string        // directory to record a timeline into, or ""
 	crc        mpa.CRCPolicy // what connections want of CRCs
+	times      times         // how long to wait for programs and their peers
 	settle     time.Duration // how long initiators wait before their first FPDU: Linux siw may lose one
 }
 
@@ -43,7 +44,7 @@ type whereCalled struct {
 const DefaultRendezvousPort = 21000
 
 func parseSettings(environment []string) (settings, error) {
-	s := settings{log: logError, device: defaultDevice, port: DefaultRendezvousPort}
+	s := settings{log: logError, device: defaultDevice, port: DefaultRendezvousPort, times: defaultTimes()}
 	for _, v := range environment {
 		name, value, _ := strings.Cut(v, "=")
 		var err error
@@ -93,6 +94,8 @@ func parseSettings(environment []string) (settings, error) {
 			if s.settle, err = time.ParseDuration(value); err == nil && s.settle < 0 {
 				err = fmt.Errorf("%v: must be 0 or more", s.settle)
 			}
+		case "URNIC_TIMES":
+			err = s.times.parse(value)
 		case "URNIC_SYSFS":
 			s.sysfs = value
 		case "URNIC_TOP":

@@ -20,19 +20,14 @@ import (
 // has gone, are withheld from the program: those of Sends for as long, and those of
 // receives until then.
 
-// longestGone bounds how long a Send to a peer that has gone takes to fail. Those that
-// programs set may be minutes, or without bound: they are for networks that lose
-// packets, and TCP has seen to that.
-const longestGone = 2 * time.Second
-
 // timeToFail returns how long InfiniBand takes to find that a peer is not there: a
 // time-out of 4.096 µs * 2^timeout, for each of retries+1 tries. Timeout 0 stands for
-// no bound.
-func timeToFail(timeout, retries uint32) time.Duration {
+// no bound. The times bound it on both sides.
+func (t *times) timeToFail(timeout, retries uint32) time.Duration {
 	if timeout == 0 {
-		return longestGone
+		return t.goneMost
 	}
-	return min(4096*time.Nanosecond<<min(timeout, 31)*time.Duration(min(retries, 7)+1), longestGone)
+	return min(max(4096*time.Nanosecond<<min(timeout, 31)*time.Duration(min(retries, 7)+1), t.goneLeast), t.goneMost)
 }
 
 // isReceive reports whether a completion is that of a receive.
@@ -127,7 +122,7 @@ func (q *qp) miss() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.missing == nil && q.isLeftAlone() {
-		wait := timeToFail(q.attr.Timeout, q.attr.RetryCount)
+		wait := q.engine.times.timeToFail(q.attr.Timeout, q.attr.RetryCount)
 		if q.neverMet.Load() { // that has taken its time
 			wait = 0
 		}

@@ -8,9 +8,6 @@
 #include "load.h"
 #include "shim.h"
 
-/* The engine bounds its part; this is for a thread that holds something that the engine waits for. */
-enum { PATIENCE = 2 };
-
 static void *leave(void *engine)
 {
 	((const struct urnic_engine *)engine)->leave();
@@ -36,6 +33,12 @@ __attribute__((destructor)) static void leave_at_exit(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err || clock_gettime(CLOCK_REALTIME, &until))
 		return;
-	until.tv_sec += PATIENCE;
+	/* The engine bounds its part; this is for a thread that holds something that the engine waits for. */
+	until.tv_sec += urnic_leave_patience() / 1000;
+	until.tv_nsec += urnic_leave_patience() % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
 	pthread_timedjoin_np(thread, NULL, &until); /* or it exits all the same */
 }

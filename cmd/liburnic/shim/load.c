@@ -33,6 +33,7 @@ __thread const struct urnic_engine *urnic_here;
 static const struct urnic_engine *live; /* the table, when the engine is open; atomic */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
 static struct urnic_engine table;
+static uint32_t leave_patience; /* ms: how long the engine takes at most when the process exits; set before live */
 static int failed;            /* why it can't be loaded: an errno, which does not change */
 static uint32_t generation;   /* how many engines lie behind this process's, in those that it was forked from */
 static const char *loading;   /* the file that is being loaded; its ranges are not known yet */
@@ -173,6 +174,8 @@ static int open_engine(void)
 	const struct urnic_setup setup = { .version = URNIC_ENGINE_VERSION, .generation = generation, .settings = settings };
 	err = table.open(&setup);
 	free(settings);
+	if (!err)
+		leave_patience = table.leave_patience();
 	return err;
 }
 
@@ -324,6 +327,11 @@ const struct urnic_engine *urnic_engine(void)
 const struct urnic_engine *urnic_loaded(void)
 {
 	return __atomic_load_n(&live, __ATOMIC_ACQUIRE);
+}
+
+uint32_t urnic_leave_patience(void)
+{
+	return leave_patience;
 }
 
 uint32_t urnic_generation(void)

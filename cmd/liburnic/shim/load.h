@@ -10,6 +10,9 @@ struct urnic_engine;
 /* load.c: the engine, or NULL if it is not loaded. */
 const struct urnic_engine *urnic_loaded(void);
 
+/* load.c: how many milliseconds the engine takes at most when the process exits. */
+uint32_t urnic_leave_patience(void);
+
 /* load.c: whether an address is in the engine's code. Safe in signal handlers, but while it is being loaded. */
 bool urnic_in_engine(uintptr_t address);
 

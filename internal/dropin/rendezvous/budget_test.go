@@ -28,7 +28,7 @@ func TestBudgetIsInfiniBandsWithinBounds(t *testing.T) {
 		{31, 7, 2 * time.Minute},
 		{1 << 31, 1 << 31, 2 * time.Minute},
 	} {
-		if got := Budget(tt.timeout, tt.retries); got != tt.want {
+		if got := Budget(tt.timeout, tt.retries, ShortestBudget); got != tt.want {
 			t.Errorf("timeout %d, %d retries: %v; want %v", tt.timeout, tt.retries, got, tt.want)
 		}
 	}
