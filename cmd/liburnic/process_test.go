@@ -7,15 +7,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"urnic/internal/test/loopback"
 )
 
 // plainly compiles a C program as any user would, without sanitizers, which have signal
@@ -138,15 +140,7 @@ func TestThreadsThatSpinWait(t *testing.T) {
 // socket of the Unix domain, and its port to the next.
 func TestKilledProgramsLeaveNothing(t *testing.T) {
 	lib := libraries(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
+	port := strconv.Itoa(int(loopback.Port(t)))
 	shm, sockets := files(t, "/dev/shm"), unixSockets(t)
 	// Each round it is killed at another place: after so many lines of what both say.
 	for round := range 6 {
@@ -228,7 +222,7 @@ func unixSockets(t *testing.T) map[string]bool {
 // which the server takes for one that fails.
 func waitForPort(t *testing.T, port string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; {
 		if bound(t, port) {
 			return
 		}

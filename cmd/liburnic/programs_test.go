@@ -24,6 +24,9 @@ func modes(lib string) map[string]string {
 	}
 }
 
+// patientTimes lets the programs and their peers take their time, so that what they see does not depend on when they run.
+const patientTimes = "URNIC_TIMES=refused=0s,connect=10m,request=10m,reply=10m,disconnect=10m,release=2m,farewell=2m"
+
 // watched is a third: the C half is watched by the sanitizers of the program.
 func watched(t *testing.T) []string {
 	return []string{"LD_PRELOAD=" + instrumented(t), "URNIC_ENGINE=" + filepath.Join(libraries(t), "liburnic-engine.so")}
@@ -84,7 +87,7 @@ func start(t *testing.T, path string, env ...string) {
 // output runs a program with a bare environment, and returns what it says.
 func output(t *testing.T, path string, env ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Dir = t.TempDir()
@@ -92,11 +95,11 @@ func output(t *testing.T, path string, env ...string) (string, error) {
 		"PATH=" + os.Getenv("PATH"),
 		"ASAN_OPTIONS=detect_leaks=1",
 		"UBSAN_OPTIONS=print_stacktrace=1",
-		"URNIC_LOG=" + os.Getenv("URNIC_LOG"),
+		"URNIC_LOG=" + os.Getenv("URNIC_LOG"), patientTimes,
 	}, env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = time.Minute
 	err := cmd.Run()
 	return out.String(), err
 }

@@ -50,7 +50,7 @@ static void access_error(void)
 	OK(epoll_ctl(ep, EPOLL_CTL_ADD, p.b.context->async_fd, &(struct epoll_event){.events = EPOLLIN}));
 	post(&p.a, .opcode = IBV_WR_RDMA_WRITE, .wr_id = 1, .length = 8, .remote = to(&p.b, 0),
 	     .rkey = p.b.mr->rkey ^ 0xffff00);
-	EQ(epoll_wait(ep, &ready, 1, 20000), 1);
+	EQ(epoll_wait(ep, &ready, 1, PATIENCE_MS), 1);
 	close(ep);
 	OK(ibv_get_async_event(p.b.context, &event));
 	CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR || event.event_type == IBV_EVENT_QP_REQ_ERR ||

@@ -22,7 +22,7 @@ static void epoll_sees_each(struct rdma_event_channel *channel, struct rdma_cm_i
 	OK(epoll_ctl(ep, EPOLL_CTL_ADD, channel->fd, &(struct epoll_event){.events = EPOLLIN | EPOLLET}));
 	for (int i = 0; i < n; i++) { /* nobody fetches them */
 		resolve(ids[i]);
-		EQ(epoll_wait(ep, &ready, 1, 20000), 1);
+		EQ(epoll_wait(ep, &ready, 1, PATIENCE_MS), 1);
 		EQ(epoll_wait(ep, &ready, 1, 0), 0);
 	}
 	for (int i = 0; i < n; i++) {
@@ -32,7 +32,7 @@ static void epoll_sees_each(struct rdma_event_channel *channel, struct rdma_cm_i
 	for (int i = 0; i < n; i++) /* at once */
 		OK(rdma_resolve_route(ids[i], 5000));
 	for (int i = 0; i < n; i++) {
-		EQ(epoll_wait(ep, &ready, 1, 20000), 1);
+		EQ(epoll_wait(ep, &ready, 1, PATIENCE_MS), 1);
 		cm_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	}
 	EQ(epoll_wait(ep, &ready, 1, 0), 0);

@@ -166,7 +166,7 @@ static void epoll_sees_it(void)
 		OK(ibv_req_notify_cq(p.b.rcq, 0));
 		EQ(epoll_wait(ep, &ready, 1, 0), 0);
 		send_one(&p, 0);
-		EQ(epoll_wait(ep, &ready, 1, 20000), 1);
+		EQ(epoll_wait(ep, &ready, 1, PATIENCE_MS), 1);
 		EQ(ready.data.u32, 77);
 		take(&p.b, p.b.rcq);
 		done(p.b.rcq, 1, IBV_WC_RECV);
@@ -192,7 +192,7 @@ static void epoll_sees_each(void)
 		OK(ibv_req_notify_cq(p.b.rcq, 0));
 		send_one(&p, 0);
 		done(p.b.rcq, 1, IBV_WC_RECV);
-		EQ(epoll_wait(ep, &ready, 1, 20000), 1);
+		EQ(epoll_wait(ep, &ready, 1, PATIENCE_MS), 1);
 		EQ(epoll_wait(ep, &ready, 1, 0), 0);
 	}
 	for (int i = 0; i < 3; i++) {
@@ -205,7 +205,7 @@ static void epoll_sees_each(void)
 		done(p.b.rcq, 1, IBV_WC_RECV);
 	}
 	for (int i = 0; i < 3; i++) {
-		EQ(epoll_wait(ep, &ready, 1, 20000), 1);
+		EQ(epoll_wait(ep, &ready, 1, PATIENCE_MS), 1);
 		take(&p.b, p.b.rcq);
 	}
 	EQ(epoll_wait(ep, &ready, 1, 0), 0);

@@ -115,11 +115,21 @@ static void memory_gone(struct pair *p)
 	write_to(p, (uintptr_t)memory, mr->rkey);
 }
 
-/* The peer's queue pair is in the state ERR. This side does not know. */
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	OK(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	return attr.qp_state;
+}
+
+/* The peer's queue pair is in the state ERR. No completion has told this side. */
 static void peer_in_error(struct pair *p)
 {
 	OK(ibv_modify_qp(p->b.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE));
-	usleep(200000); /* what leaves before the end is known has left, with iwarp */
+	while (state_of(p->a.qp) != IBV_QPS_ERR) /* what leaves before the end is known has left, with iwarp */
+		usleep(100);
 	write_to(p, to(&p->b, 0), p->b.mr->rkey);
 }
 

@@ -48,7 +48,7 @@ static void start(struct ibv_cq_ex *cq)
 	struct ibv_poll_cq_attr attr = {0};
 	int error;
 
-	for (int i = 0; (error = ibv_start_poll(cq, &attr)) == ENOENT && i < 20000; i++)
+	for (int i = 0; (error = ibv_start_poll(cq, &attr)) == ENOENT && i < PATIENCE_MS * 10; i++)
 		usleep(100); /* ibv_start_poll is the condition */
 	OK(error);
 }
@@ -90,7 +90,7 @@ static void reading(void)
 	EQ(ntohl(ibv_wc_read_imm_data(receive)), 0x12345678);
 	for (int i = 0, error; (error = ibv_next_poll(receive)) != 0; i++) {
 		EQ(error, ENOENT);
-		CHECK(i < 20000);
+		CHECK(i < PATIENCE_MS * 10);
 		usleep(100); /* ibv_next_poll is the condition */
 	}
 	EQ(receive->wr_id, 12);

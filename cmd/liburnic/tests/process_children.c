@@ -30,7 +30,7 @@ static void die(siginfo_t *info)
 /* Nobody handles it: a thread that had it unblocked would drop it. */
 static void waits(void)
 {
-	const struct timespec patience = {.tv_sec = 20};
+	const struct timespec patience = {.tv_sec = PATIENCE_MS / 1000};
 	siginfo_t info, died;
 	sigset_t set;
 

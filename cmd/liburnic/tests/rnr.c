@@ -19,7 +19,7 @@ static void send_one(struct pair *p)
 	post(&p->a, .opcode = IBV_WR_SEND, .wr_id = 1, .length = 8);
 }
 
-/* fails wants a Send to fail after so many seconds at least, and well before the 30 that it waits otherwise. */
+/* fails wants a Send to fail after so many seconds at least, and long before the day that it waits otherwise. */
 static void fails(enum how how, uint8_t retries, uint8_t timer, double least)
 {
 	double begin, took;
@@ -32,7 +32,7 @@ static void fails(enum how how, uint8_t retries, uint8_t timer, double least)
 	send_one(&p);
 	want_wc(p.a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR, 0);
 	took = now() - begin;
-	if (took < least || took > least + 15)
+	if (took < least)
 		FAIL("how %d, rnr_retry %d, min_rnr_timer %d: %g s", how, retries, timer, took);
 	pair_close(&p);
 }
@@ -57,6 +57,7 @@ static void waits(enum how how)
 int main(void)
 {
 	OK(setenv("URNIC_TRANSPORT", "ethernet", 1));
+	OK(setenv("URNIC_TIMES", "receive=24h", 1));
 	fails(BY_GID, 0, 12, 1);
 	fails(BY_GID, 1, 1, 1); /* 10 us: a second all the same */
 	fails(BY_GID, 3, 0, 3 * 0.65536);

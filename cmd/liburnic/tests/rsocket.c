@@ -50,7 +50,7 @@ static void others(void)
 	p = (struct pollfd){.fd = pipes[0], .events = POLLIN};
 	EQ(rpoll(&p, 1, 0), 0);
 	EQ(write(pipes[1], "x", 1), 1);
-	EQ(rpoll(&p, 1, 1000), 1);
+	EQ(rpoll(&p, 1, PATIENCE_MS), 1);
 	FD_ZERO(&set);
 	FD_SET(pipes[0], &set);
 	EQ(rselect(pipes[0] + 1, &set, NULL, NULL, &now), 1);
@@ -149,7 +149,7 @@ static void refused(void)
 	OK(rclose(listener));
 	FAILS(rconnect(s, (struct sockaddr *)&at, sizeof(at)), EINPROGRESS);
 	p = (struct pollfd){.fd = s, .events = POLLOUT};
-	EQ(rpoll(&p, 1, 10000), 1);
+	EQ(rpoll(&p, 1, PATIENCE_MS), 1);
 	CHECK(p.revents & POLLERR);
 	EQ(option(s, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
 	EQ(option(s, SOL_SOCKET, SO_ERROR), 0);
@@ -189,7 +189,7 @@ static void no_rsocket(void)
 	FAILS(rconnect(s, (struct sockaddr *)&at, sizeof(at)), EINPROGRESS);
 	struct pollfd both[2] = {{.fd = s, .events = POLLOUT}, {.fd = listener, .events = POLLIN}};
 	while (!both[1].revents)
-		CHECK(rpoll(both, 2, 10000) > 0);
+		CHECK(rpoll(both, 2, PATIENCE_MS) > 0);
 	FAILS(rconnect(s, (struct sockaddr *)&at, sizeof(at)), EALREADY);
 	OK(rclose(s));
 	OK(rclose(listener));
@@ -221,7 +221,7 @@ static void many(void)
 	EQ(rpoll(p, pairs, 0), 0);
 	for (int i = pairs - 1; i >= 0; i--) {
 		EQ(rsend(a[i], "x", 1, 0), 1);
-		EQ(rpoll(p, pairs, 10000), 1);
+		EQ(rpoll(p, pairs, PATIENCE_MS), 1);
 		EQ(p[i].revents, POLLIN);
 		FD_ZERO(&in);
 		FD_ZERO(&out);

@@ -38,7 +38,7 @@ static void messages(int a, int b)
 	EQ(rpoll(&p, 1, 0), 0);
 	EQ(rsendto(a, "first", 5, 0, (struct sockaddr *)&to, sizeof(to)), 5);
 	EQ(rsendto(a, "second one", 10, 0, (struct sockaddr *)&to, sizeof(to)), 10);
-	EQ(rpoll(&p, 1, 5000), 1);
+	EQ(rpoll(&p, 1, PATIENCE_MS), 1);
 	EQ(p.revents, POLLIN);
 	EQ(rrecvfrom(b, buffer, sizeof(buffer), 0, (struct sockaddr *)&from, &length), 5);
 	OK(memcmp(buffer, "first", 5));
@@ -59,7 +59,7 @@ static void connected(int a, int b)
 {
 	struct sockaddr_in to = address(b), peer = {0};
 	struct iovec iov = {"xyz", 3};
-	struct timeval now = {0}, soon = {.tv_sec = 5};
+	struct timeval now = {0}, soon = {.tv_sec = PATIENCE_MS / 1000};
 	socklen_t length = sizeof(peer);
 	int c = bound(SOCK_NONBLOCK);
 	uint8_t buffer[16];
@@ -143,12 +143,12 @@ static void beside_streams(int a, int b)
 	p[1] = (struct pollfd){.fd = other, .events = POLLIN};
 	EQ(rpoll(p, 2, 0), 0);
 	EQ(rsendto(a, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1);
-	EQ(rpoll(p, 2, 5000), 1);
+	EQ(rpoll(p, 2, PATIENCE_MS), 1);
 	EQ(p[0].revents, POLLIN);
 	EQ(p[1].revents, 0);
 	EQ(rsend(one, "y", 1, 0), 1);
 	do
-		EQ(rpoll(&p[1], 1, 5000), 1);
+		EQ(rpoll(&p[1], 1, PATIENCE_MS), 1);
 	while (!(p[1].revents & POLLIN));
 	EQ(rrecv(b, buffer, sizeof(buffer), 0), 1);
 	EQ(rrecv(other, buffer, sizeof(buffer), 0), 1);

@@ -44,7 +44,7 @@ void rs_pair(int *a, int *b, const struct rs_plan *plan)
 	p[0] = (struct pollfd){.fd = *a, .events = POLLOUT};
 	p[1] = (struct pollfd){.fd = listener, .events = POLLIN};
 	do {
-		CHECK(rpoll(p, 2, 10000) > 0);
+		CHECK(rpoll(p, 2, PATIENCE_MS) > 0);
 		if (p[1].revents) {
 			EQ(p[1].revents, POLLIN);
 			*b = raccept(listener, NULL, NULL);

@@ -69,7 +69,7 @@ static void open_peer(struct peer *p, uint32_t wrong)
 	memcpy(&p->theirs, event->param.conn.private_data, sizeof(p->theirs));
 	OK(rdma_ack_cm_event(event));
 	poll = (struct pollfd){.fd = p->socket, .events = POLLOUT};
-	EQ(rpoll(&poll, 1, 10000), 1);
+	EQ(rpoll(&poll, 1, PATIENCE_MS), 1);
 	OK(rclose(listener));
 }
 
@@ -169,7 +169,7 @@ static void broken(uint32_t first, uint32_t second, uint32_t length)
 	say(&p, second, length);
 	/* Nothing is read before that, so what the peer may write does not change. */
 	poll = (struct pollfd){.fd = p.socket};
-	if (rpoll(&poll, 1, 5000) != 1)
+	if (rpoll(&poll, 1, PATIENCE_MS) != 1)
 		FAIL("0x%08x, 0x%08x: the connection continues", first, second);
 	EQ(poll.revents, POLLERR | POLLHUP);
 	errno = 0;

@@ -120,7 +120,7 @@ static void full(void)
 			EQ(error, EAGAIN);
 			/* The peer grants messages in its calls only. */
 			p = (struct pollfd){.fd = b, .events = POLLIN};
-			EQ(rpoll(&p, 1, 10000), 1);
+			EQ(rpoll(&p, 1, PATIENCE_MS), 1);
 			p = (struct pollfd){.fd = a, .events = POLLOUT};
 			stuck += rpoll(&p, 1, 100) == 0;
 		}
@@ -129,7 +129,7 @@ static void full(void)
 	EQ(sent, 65536);
 	rs_want_stream(b, 0, sent, 5000);
 	p = (struct pollfd){.fd = a, .events = POLLOUT};
-	EQ(rpoll(&p, 1, 10000), 1);
+	EQ(rpoll(&p, 1, PATIENCE_MS), 1);
 	EQ(p.revents, POLLOUT);
 	rs_send_stream(a, sent, 30000, 30000);
 	rs_want_stream(b, sent, 30000, 1);
@@ -149,7 +149,7 @@ static void half_closed(void)
 	FAILS((int)rsend(a, &c, 1, 0), EPIPE);
 	p = (struct pollfd){.fd = b, .events = POLLIN | POLLRDHUP};
 	do
-		EQ(rpoll(&p, 1, 10000), 1);
+		EQ(rpoll(&p, 1, PATIENCE_MS), 1);
 	while (!(p.revents & POLLRDHUP));
 	EQ(p.revents, POLLIN | POLLRDHUP);
 	for (int i = 0; i < 4; i++)
@@ -161,7 +161,7 @@ static void half_closed(void)
 	OK(rshutdown(b, SHUT_WR));
 	EQ(rrecv(a, &c, 1, 0), 0);
 	p = (struct pollfd){.fd = a, .events = POLLIN};
-	EQ(rpoll(&p, 1, 10000), 1);
+	EQ(rpoll(&p, 1, PATIENCE_MS), 1);
 	CHECK(p.revents & POLLHUP);
 	OK(rclose(b));
 	OK(rclose(a));
@@ -197,7 +197,7 @@ static void reset(void)
 	OK(rsetsockopt(a, SOL_SOCKET, SO_LINGER, &now, sizeof(now)));
 	OK(rclose(a));
 	p = (struct pollfd){.fd = b, .events = POLLIN};
-	EQ(rpoll(&p, 1, 10000), 1);
+	EQ(rpoll(&p, 1, PATIENCE_MS), 1);
 	CHECK((p.revents & (POLLIN | POLLHUP | POLLERR)) == (POLLIN | POLLHUP | POLLERR));
 	OK(rgetsockopt(b, SOL_SOCKET, SO_ERROR, &error, &length));
 	EQ(error, ECONNRESET);

@@ -5,9 +5,6 @@
 #include <stdarg.h>
 #include <time.h>
 
-/* How long anything may take. Nothing here takes a tenth of it, on an idle machine. */
-#define PATIENCE_MS 20000
-
 void fail(const char *file, int line, const char *format, ...)
 {
 	va_list arguments;

@@ -22,6 +22,9 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+/* How long anything may take that comes for certain. Nothing here takes a hundredth of it, on an idle machine. */
+#define PATIENCE_MS 120000
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* fail says where and what, and ends the program. */

@@ -41,13 +41,18 @@ func (p *program) output() string {
 	return p.out.String()
 }
 
-// start starts a program in the network. What is left of it ends with the test.
+// patientTimes keep what a program sees from depending on when its threads run. rping, for example, has to act on the last
+// message before it hears of the connection's end.
+const patientTimes = "URNIC_TIMES=fetch=10s,act=2s,refused=1m,connect=2m,request=2m,reply=2m,service=2m,disconnect=2m,release=2m," +
+	"farewell=2s,come=2m,gone-least=10s,gone-most=10s"
+
+// start starts a program in the network, with patientTimes unless env says otherwise. What is left of it ends with the test.
 func (n *network) start(t *testing.T, line []string, env ...string) *program {
 	t.Helper()
 	p := &program{t: t, name: strings.Join(line, " "), done: make(chan struct{})}
 	p.cmd = exec.Command(line[0], line[1:]...)
 	p.cmd.Dir = directory(t)
-	p.cmd.Env = append(append(os.Environ(), "HOME="+p.cmd.Dir, "XDG_RUNTIME_DIR="+p.cmd.Dir), env...)
+	p.cmd.Env = append(append(os.Environ(), "HOME="+p.cmd.Dir, "XDG_RUNTIME_DIR="+p.cmd.Dir, patientTimes), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: unprivileged}
 	var err error

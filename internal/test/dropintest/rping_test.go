@@ -89,7 +89,7 @@ func TestRpingClientIsKilled(t *testing.T) {
 func TestRpingNobodyListens(t *testing.T) {
 	bothModes(t, func(t *testing.T, m mode) {
 		t.Parallel()
-		p := newNetwork(t).start(t, m.run("", "rping -c -a 127.0.0.1 -C 1"))
+		p := newNetwork(t).start(t, m.run("", "rping -c -a 127.0.0.1 -C 1"), "URNIC_TIMES=refused=0s")
 		<-p.done
 		if p.err == nil || !strings.Contains(p.output(), "RDMA_CM_EVENT_REJECTED") && !strings.Contains(p.output(), "RDMA_CM_EVENT_UNREACHABLE") {
 			t.Errorf("%v; output:\n%s", p.err, p.output())
