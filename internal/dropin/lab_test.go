@@ -44,7 +44,7 @@ type lab struct {
 func newLab(t testing.TB, settings ...string) *lab {
 	t.Helper()
 	said := new(lines)
-	e, err := Open(settings, said)
+	e, err := Open(append([]string{patientTimes}, settings...), said)
 	if err != nil {
 		t.Fatal(err)
 	}

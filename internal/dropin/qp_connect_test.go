@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"urnic/internal/test/loopback"
 )
 
 // A far is what a program that uses no connection manager tells its peer.
@@ -33,8 +35,8 @@ type near struct {
 	mr      Region
 }
 
-// loopback is the GID of 127.0.0.1.
-var loopback = netip.MustParseAddr("::ffff:127.0.0.1").As16()
+// loopbackGID is the GID of 127.0.0.1.
+var loopbackGID = netip.MustParseAddr("::ffff:127.0.0.1").As16()
 
 // near makes a queue pair in state INIT.
 func (l *cmLab) near() *near {
@@ -49,7 +51,7 @@ func (l *cmLab) near() *near {
 	init := QPInit{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}
 	l.must("create QP", l.QPCreate(l.pd, &init))
 	n.qp = init.QP
-	n.far = far{qpn: init.QPN, psn: init.QPN*7 + 1, gid: loopback, global: true}
+	n.far = far{qpn: init.QPN, psn: init.QPN*7 + 1, gid: loopbackGID, global: true}
 	n.mr = Region{Addr: uint64(uintptr(unsafe.Pointer(&n.buf[0]))), Length: 4096, Access: accessLocalWrite | accessRemoteRead | accessRemoteWrite}
 	n.mr.IOVA = n.mr.Addr
 	l.must("register", l.MRReg(l.pd, &n.mr))
@@ -430,11 +432,11 @@ func TestPeersThatAreRefused(t *testing.T) {
 		idx  uint32
 		want Errno
 	}{
-		"number of 25 bits":     {far{qpn: 1 << 24, gid: loopback, global: true}, rtrMask, 0, syscall.EINVAL},
+		"number of 25 bits":     {far{qpn: 1 << 24, gid: loopbackGID, global: true}, rtrMask, 0, syscall.EINVAL},
 		"no address":            {far{qpn: 1<<14 | 9, global: true}, rtrMask, 0, syscall.EINVAL},
 		"multicast":             {far{qpn: 1<<14 | 9, gid: [16]byte{0xff, 2, 15: 1}, global: true}, rtrMask, 0, syscall.EINVAL},
-		"GID that is not there": {far{qpn: 1<<14 | 9, gid: loopback, global: true}, rtrMask, 999, syscall.EINVAL},
-		"no number":             {far{gid: loopback, global: true}, rtrMask &^ qpDestQPN, 0, syscall.EINVAL},
+		"GID that is not there": {far{qpn: 1<<14 | 9, gid: loopbackGID, global: true}, rtrMask, 999, syscall.EINVAL},
+		"no number":             {far{gid: loopbackGID, global: true}, rtrMask &^ qpDestQPN, 0, syscall.EINVAL},
 		"no AV":                 {far{qpn: 1<<14 | 9}, rtrMask &^ qpAV, 0, syscall.EINVAL},
 	} {
 		a := QPAttr{State: qpsRTR, DestQPN: tt.far.qpn, DGID: tt.far.gid, IsGlobal: flag(tt.far.global), SGIDIndex: tt.idx}
@@ -463,22 +465,25 @@ func TestNoPortIsLeft(t *testing.T) {
 			_ = l.Close()
 		}
 	}()
-	const first = 64513 - 1023 // all of them can be taken
+	where := loopback.Of(t).Addr(1)
+	first, settings := rendezvousAt(where)
 	for p := first; p < first+maxSlots; p++ {
-		if l, err := net.Listen("tcp", fmt.Sprint(":", p)); err == nil { // somebody else has it
+		if l, err := net.Listen("tcp", fmt.Sprintf("%v:%d", where, p)); err == nil { // or somebody else has it
 			taken = append(taken, l)
 		}
 	}
-	a := newCMLab(t, fmt.Sprint("URNIC_RENDEZVOUS_PORT=", first)).near()
+	a := newCMLab(t, settings...).near()
 	if a.far.qpn>>indexBits != 0 {
 		t.Fatalf("QP 0x%x has a slot", a.far.qpn)
 	}
 	_ = taken[17].Close()
-	b := newCMLab(t, fmt.Sprint("URNIC_RENDEZVOUS_PORT=", first)).near()
+	b := newCMLab(t, settings...).near()
 	if b.far.qpn>>indexBits == 0 {
 		t.Fatalf("QP 0x%x has no slot", b.far.qpn)
 	}
-	a.connect(b.far)
+	called := b.far
+	called.gid = where.As16()
+	a.connect(called)
 	b.connect(a.far)
 	passText(a, b, "without a slot")
 }

@@ -94,7 +94,7 @@ func TestNoPortWithoutRendezvous(t *testing.T) {
 		if n.far.qpn>>indexBits != 0 {
 			t.Errorf("%s: QP 0x%x has a slot", setting, n.far.qpn)
 		}
-		if bad := n.toRTR(far{qpn: 1<<indexBits | 1, gid: loopback, global: true}); bad != syscall.EOPNOTSUPP {
+		if bad := n.toRTR(far{qpn: 1<<indexBits | 1, gid: loopbackGID, global: true}); bad != syscall.EOPNOTSUPP {
 			t.Errorf("%s: a peer is named: %v; want EOPNOTSUPP", setting, bad)
 		}
 		if opened, err := n.meeting.m.Listen(); opened || err != nil {
@@ -119,7 +119,7 @@ func TestPortAtOneAddress(t *testing.T) {
 			a.far.gid = netip.MustParseAddr("::ffff:" + where).As16()
 			b.far.gid = a.far.gid
 			rtr := func(n *near, to far) {
-				n.must("RTR", n.QPModify(n.qp, &QPAttr{State: qpsRTR, DestQPN: to.qpn, RQPSN: to.psn, MaxDestReadAtomic: 4, DGID: to.gid, IsGlobal: 1, SGIDIndex: n.index(loopback)}, rtrMask))
+				n.must("RTR", n.QPModify(n.qp, &QPAttr{State: qpsRTR, DestQPN: to.qpn, RQPSN: to.psn, MaxDestReadAtomic: 4, DGID: to.gid, IsGlobal: 1, SGIDIndex: n.index(loopbackGID)}, rtrMask))
 				n.toRTS(14)
 			}
 			rtr(a, b.far)

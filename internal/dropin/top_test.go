@@ -14,7 +14,7 @@ import (
 func reported(t *testing.T, l *lab, dir string) *rnicinfo.Report {
 	t.Helper()
 	l.reporter.wg.Wait() // until it has begun to serve
-	answers, _, err := rnicinfo.Gather(t.Context(), dir, 10*time.Second)
+	answers, _, err := rnicinfo.Gather(t.Context(), dir, patience)
 	if err != nil || len(answers) != 1 || answers[0].Err != nil {
 		t.Fatalf("the engine is not served: %+v, %v", answers, err)
 	}
