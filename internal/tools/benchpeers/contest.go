@@ -75,10 +75,12 @@ func (c *contest) run(ctx context.Context, at setting) ([]reading, error) {
 		}
 		return c.parse(out, at)
 	}
-	var err error
-	if at.port, err = freePort(); err != nil {
+	port, release, err := reservePort()
+	if err != nil {
 		return nil, err
 	}
+	defer release()
+	at.port = port
 	server, client := c.commands(at)
 	out, err := runPair(ctx, *server, client, at.port, c.stays)
 	if err != nil {

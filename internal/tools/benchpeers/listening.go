@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -73,12 +75,30 @@ func listed(table string, port int) bool {
 	return false
 }
 
-// freePort returns a port at which nobody listens.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// Ports that reservePort gives are not those that the kernel gives to outgoing connections.
+const firstPort, lastPort = 10000, 31999
+
+// reservePort returns a port at which nobody listens, and what gives it back. The port is reserved as by the tests of urnic
+// (internal/test/loopback, which this module can't import): by a UDP socket that nobody sends to, at 127.254.H.L:9999 for port
+// H*256+L.
+func reservePort() (port int, release func(), err error) {
+	for range 1000 {
+		port = firstPort + rand.IntN(lastPort-firstPort+1)
+		hold, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 254, byte(port>>8), byte(port)), Port: 9999})
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+		if err == nil {
+			return port, func() { _ = hold.Close() }, l.Close()
+		}
+		_ = hold.Close()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return 0, nil, err
+		}
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	return 0, nil, errors.New("1000 ports are all taken")
 }

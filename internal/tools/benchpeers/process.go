@@ -79,7 +79,7 @@ func tail(out []byte) string {
 }
 
 // grace is how long a server has to listen, and to end when its client has.
-const grace = 10 * time.Second
+const grace = time.Minute
 
 // runPair runs a server and, once it listens at the port, its client, and
 // returns what the client printed on its output. The server ends by itself after

@@ -67,7 +67,7 @@ func play(t *testing.T, what string, port int) command {
 	return command{env: []string{role + "=" + what}, argv: []string{self, strconv.Itoa(port)}}
 }
 
-// port returns a free port, for tests of programs that listen: that they do is
+// port returns a port that belongs to the test, for tests of programs that listen: that they do is
 // found out from Linux's table.
 func port(t *testing.T) int {
 	t.Helper()
@@ -78,10 +78,11 @@ func port(t *testing.T) int {
 		}
 		t.Skip(missing)
 	}
-	n, err := freePort()
+	n, release, err := reservePort()
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(release)
 	return n
 }
 

@@ -41,7 +41,7 @@ func judgeAll(ctx context.Context, mutants []*mutant, tests []*test, o options, 
 				if i >= len(mutants) {
 					return
 				}
-				v, err := judge(ctx, mutants[i], tests, o.grace)
+				v, err := judge(ctx, mutants[i], tests, limit{o.grace, o.processor})
 				outcomes[i] <- outcome{v, err}
 				if err != nil {
 					return
@@ -62,7 +62,7 @@ func judgeAll(ctx context.Context, mutants []*mutant, tests []*test, o options, 
 // judge runs the tests that reach a mutant until some fail. They may take ten times as
 // long as without it, and grace: other programs slow tests down too, and a limit that is
 // too short would count them as failed.
-func judge(ctx context.Context, m *mutant, tests []*test, grace time.Duration) (*verdict, error) {
+func judge(ctx context.Context, m *mutant, tests []*test, grace limit) (*verdict, error) {
 	v := &verdict{mutant: m}
 	var reaching []*test
 	for _, t := range tests {
@@ -75,7 +75,10 @@ func judge(ctx context.Context, m *mutant, tests []*test, grace time.Duration) (
 		by, failure, err := fails(batch, func(batch []*test, mutant int) (string, error) {
 			limit := grace
 			for _, t := range batch {
-				limit += 10 * t.took
+				limit.clock += 10 * t.took
+				if limit.processor > 0 {
+					limit.processor += 10 * t.took
+				}
 			}
 			return batch[0].bin.run(ctx, batch, mutant, "", limit)
 		}, m.n)

@@ -31,17 +31,18 @@ func main() {
 
 // options are the flags.
 type options struct {
-	tests  string
-	table  string
-	only   string
-	sample int
-	seed   uint64
-	jobs   int
-	grace  time.Duration
-	under  time.Duration
-	list   bool
-	rows   bool
-	killed bool
+	tests     string
+	table     string
+	only      string
+	sample    int
+	seed      uint64
+	jobs      int
+	grace     time.Duration
+	processor time.Duration
+	under     time.Duration
+	list      bool
+	rows      bool
+	killed    bool
 }
 
 // command measures a package; dir is where patterns and paths count. It returns
@@ -56,6 +57,7 @@ func command(ctx context.Context, dir string, args []string, out io.Writer) (int
 	flags.Uint64Var(&o.seed, "seed", 1, "the `number` that chooses the sample")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "judge this `number` of mutants at a time")
 	flags.DurationVar(&o.grace, "grace", 5*time.Second, "the `time` that tests may take in addition to ten times what they take without a mutant")
+	flags.DurationVar(&o.processor, "processor", 0, "the `time` of the processor that tests may take in addition to that, if not 0: for machines that other programs keep busy")
 	flags.DurationVar(&o.under, "under", 0, "run only tests that take less than this `time` without a mutant (all)")
 	flags.BoolVar(&o.list, "list", false, "list the mutants, and run nothing")
 	flags.BoolVar(&o.rows, "rows", false, "print surviving mutants as rows of the table")

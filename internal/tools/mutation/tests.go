@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,10 +66,14 @@ func build(ctx context.Context, p *pkg, files map[string]string, testPkgs []stri
 	return out, nil
 }
 
+// A limit is how long tests may take: on the clock, and of the processor's time if that is not 0. While other programs keep the
+// machine busy, only the clock goes on.
+type limit struct{ clock, processor time.Duration }
+
 // run runs tests of a binary with a mutant, 0 for none, and returns what they printed.
 // The error is an *exec.ExitError if a test fails, and errHangs if the tests took longer
 // than the limit and were killed.
-func (b *binary) run(ctx context.Context, tests []*test, mutant int, reached string, limit time.Duration) (string, error) {
+func (b *binary) run(ctx context.Context, tests []*test, mutant int, reached string, limit limit) (string, error) {
 	names := make([]string, len(tests))
 	for i, t := range tests {
 		names[i] = regexp.QuoteMeta(t.name)
@@ -86,11 +91,15 @@ func isVerdict(err error) bool {
 	return failed || errors.Is(err, errHangs)
 }
 
-func (b *binary) start(ctx context.Context, limit time.Duration, env []string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHangs)
+func (b *binary) start(ctx context.Context, limit limit, env []string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit.clock, errHangs)
 	defer cancel()
 	// A mutant may ask for memory without end: 8 GiB of addresses are enough for all tests.
-	script := `ulimit -v 8388608 2>/dev/null; exec "$0" "$@"`
+	script := `ulimit -v 8388608 2>/dev/null; `
+	if limit.processor > 0 {
+		script += fmt.Sprintf("ulimit -t %d && ", int64(math.Ceil(limit.processor.Seconds())))
+	}
+	script += `exec "$0" "$@"`
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", script, b.path}, args...)...)
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), env...)
@@ -104,12 +113,18 @@ func (b *binary) start(ctx context.Context, limit time.Duration, env []string, a
 	if ctx.Err() != nil {
 		return out.String(), context.Cause(ctx)
 	}
+	if ended, failed := errors.AsType[*exec.ExitError](err); failed && limit.processor > 0 {
+		// The kernel ends a process at its limit by SIGKILL.
+		if status, is := ended.Sys().(syscall.WaitStatus); is && status.Signaled() && status.Signal() == syscall.SIGKILL {
+			return out.String(), errHangs
+		}
+	}
 	return out.String(), err
 }
 
 // list returns the names of a binary's tests.
 func (b *binary) list(ctx context.Context) ([]*test, error) {
-	out, err := b.start(ctx, time.Minute, nil, "-test.list=^(Test|Example|Fuzz)")
+	out, err := b.start(ctx, limit{clock: 5 * time.Minute}, nil, "-test.list=^(Test|Example|Fuzz)")
 	if err != nil {
 		return nil, fmt.Errorf("the tests of %s can't be listed: %w\n%s", b.pkg, err, out)
 	}
@@ -137,7 +152,7 @@ func measure(ctx context.Context, bins []*binary, tmp string) (tests []*test, fa
 				return nil, nil, err
 			}
 			begun := time.Now()
-			_, err := b.run(ctx, []*test{t}, 0, reached, 5*time.Minute)
+			_, err := b.run(ctx, []*test{t}, 0, reached, limit{clock: 5 * time.Minute})
 			t.took = time.Since(begun)
 			if err != nil && !isVerdict(err) {
 				return nil, nil, err
