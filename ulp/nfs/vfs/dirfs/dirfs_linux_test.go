@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"urnic/internal/test/selfcopy"
 	"urnic/ulp/nfs/vfs"
@@ -16,13 +17,15 @@ import (
 	"urnic/ulp/nfs/vfs/vfstest"
 )
 
-// serve serves a directory until the test is over.
+// serve serves a directory until the test is over. A file that is open stays open for all of it
+// unless another one needs its place.
 func serve(t testing.TB, dir string, o Options) *linuxFS {
 	t.Helper()
 	fs, err := New(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	fs.(*linuxFS).idleFor = time.Hour
 	t.Cleanup(func() {
 		if err := fs.Close(); err != nil {
 			t.Error(err)

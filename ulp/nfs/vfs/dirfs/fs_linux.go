@@ -31,9 +31,10 @@ type linuxFS struct {
 	self    *process // nil: it can't act for callers
 	faccess bool     // faccessat2 is there
 
-	// recheck, pause and sync are the constants and the system calls, but in tests.
+	// recheck, pause, idleFor and sync are the constants and the system calls, but in tests.
 	recheck time.Duration
 	pause   time.Duration
+	idleFor time.Duration
 	sync    func(fd int, data bool) error
 
 	losses atomic.Uint64 // how often data may have been lost
@@ -66,7 +67,10 @@ func New(dir string, o Options) (vfs.FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirfs: can't open the directory %s: %w", dir, err)
 	}
-	fs := &linuxFS{opt: o, known: make(map[uint64]*node), flushing: make(map[uint64]int), grants: make(map[grant]time.Time), recheck: recheck, pause: pause, sync: syncFD}
+	fs := &linuxFS{
+		opt: o, known: make(map[uint64]*node), flushing: make(map[uint64]int), grants: make(map[grant]time.Time),
+		recheck: recheck, pause: pause, idleFor: idleFor, sync: syncFD,
+	}
 	fs.flushEnd.L = &fs.mu
 	fs.used.init(func(n *node) *link { return &n.used })
 	fs.open.init(func(n *node) *link { return &n.open })

@@ -19,7 +19,7 @@ const (
 // watchIdle has idle descriptors closed. The caller holds mu.
 func (fs *linuxFS) watchIdle() {
 	if fs.idle == nil && !fs.closed {
-		fs.idle = time.AfterFunc(idleFor, fs.closeIdle)
+		fs.idle = time.AfterFunc(fs.idleFor, fs.closeIdle)
 	}
 }
 
@@ -34,7 +34,7 @@ func (fs *linuxFS) closeIdle() {
 	for n := fs.open.oldest(); n != nil; {
 		next := fs.open.newer(n)
 		idle := now.Sub(n.inUse)
-		if idle < idleFor {
+		if idle < fs.idleFor {
 			break // those that were used later are not idle either
 		}
 		if idle >= idleForGood || n.wr == nil || canReopen(n.wr.fd) {
