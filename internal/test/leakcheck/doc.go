@@ -7,6 +7,6 @@
 // For one test, say leakcheck.Check(t) before anything is started.
 //
 // A goroutine needs a moment to end after it was told to, so both look again
-// until it is gone, and complain only after a few seconds. Tests in a
+// until it is gone, and complain only after a minute. Tests in a
 // testing/synctest bubble need neither: a bubble waits for its goroutines.
 package leakcheck

@@ -1,6 +1,7 @@
 package leakcheck
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -12,25 +13,54 @@ import (
 	"time"
 )
 
-// patience is how long a goroutine may take to end.
-const patience = 5 * time.Second
+// patience is how long a goroutine may take to end. It is a limit for what never ends: nobody
+// waits longer than the goroutines run.
+const patience = time.Minute
 
-// Main runs the tests of a package and exits. It turns success into failure,
-// and shows the stacks, if goroutines are still running that were not before.
+// name is that of the test that fails if the tests of a package leave goroutines behind.
+const name = "TestMain"
+
+// Main runs the tests of a package and exits. If goroutines are still running that were not
+// before, it turns success into failure, shows the stacks, and reports it as test2json expects
+// it of a test named TestMain. A program that runs failed tests again, as gotestsum does, then
+// asks for the tests that match ^TestMain$. There are none, which would count as success, so Main
+// fails when it is asked for them.
 func Main(m *testing.M) {
-	os.Exit(run(m.Run, patience, os.Stderr))
+	flag.Parse()
+	r := runner{tests: m.Run, patience: patience, out: os.Stdout}
+	// A run that tells test2json what it does marks its lines.
+	if v := flag.Lookup("test.v"); v != nil && v.Value.String() == "test2json" {
+		r.mark = "\x16"
+	}
+	if only := flag.Lookup("test.run"); only != nil && only.Value.String() == "^"+name+"$" {
+		os.Exit(r.fail("leakcheck: whether tests leave goroutines behind is seen only when all of the package are run"))
+	}
+	os.Exit(r.run())
 }
 
-func run(tests func() int, patience time.Duration, w io.Writer) (code int) {
+// A runner runs the tests of a package.
+type runner struct {
+	tests    func() int // returns the exit code
+	patience time.Duration
+	out      io.Writer
+	mark     string // precedes each line that is not the output of a test
+}
+
+func (r runner) run() (code int) {
 	before := running()
-	if code = tests(); code != 0 {
+	if code = r.tests(); code != 0 {
 		return code // what failed may well have left something behind
 	}
-	if left := remaining(before, patience); len(left) > 0 {
-		fmt.Fprintln(w, report(left))
-		return 1
+	if left := remaining(before, r.patience); len(left) > 0 {
+		return r.fail(report(left))
 	}
 	return 0
+}
+
+// fail reports that the tests of the package have failed together. It returns the exit code.
+func (r runner) fail(why string) int {
+	fmt.Fprintf(r.out, "%[1]s=== RUN   %[2]s\n%[3]s\n%[1]s--- FAIL: %[2]s (0.00s)\n%[1]sFAIL\n", r.mark, name, why)
+	return 1
 }
 
 // Check makes t fail if goroutines that are started from now on are still
@@ -53,17 +83,19 @@ func report(left map[string]string) string {
 	return fmt.Sprintf("leakcheck: %d goroutines were left behind:\n\n%s", len(left), strings.Join(stacks, "\n\n"))
 }
 
-// remaining returns the goroutines that were not there before, once there are
-// none or patience is over.
+// remaining returns the goroutines that were not there before, once there are none or patience
+// is over. Only the pauses between two looks count: while the machine holds the process, nothing
+// can end, so there is a look and another pause after that.
 func remaining(before map[string]string, patience time.Duration) map[string]string {
+	const longest = 50 * time.Millisecond
 	pause := 50 * time.Microsecond
-	for deadline := time.Now().Add(patience); ; {
+	for waited := time.Duration(0); ; waited += pause {
 		left := since(before)
-		if len(left) == 0 || time.Now().After(deadline) {
+		if len(left) == 0 || waited >= patience {
 			return left
 		}
+		pause = min(2*pause, longest)
 		time.Sleep(pause) // nothing tells when a goroutine is gone
-		pause = min(2*pause, 50*time.Millisecond)
 	}
 }
 

@@ -19,12 +19,16 @@ func TestGoroutineLeftByTestsFailsTheRun(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	var out bytes.Buffer
-	code := run(func() int {
+	code := runner{tests: func() int {
 		go stray(stop)
 		return 0
-	}, brief, &out)
+	}, patience: brief, out: &out, mark: "> "}.run()
 	if code != 1 || !strings.Contains(out.String(), "leakcheck.stray") || !strings.Contains(out.String(), "1 goroutines") {
 		t.Errorf("exit code %d, report:\n%s", code, out.String())
+	}
+	first, end := "> === RUN   TestMain\n", "\n> --- FAIL: TestMain (0.00s)\n> FAIL\n"
+	if !strings.HasPrefix(out.String(), first) || !strings.HasSuffix(out.String(), end) {
+		t.Errorf("report:\n%s\nwant it between %q and %q", out.String(), first, end)
 	}
 }
 
@@ -33,7 +37,7 @@ func TestGoroutineThatWasThereBeforeIsNoLeak(t *testing.T) {
 	defer close(stop)
 	go stray(stop)
 	var out bytes.Buffer
-	if code := run(func() int { return 0 }, brief, &out); code != 0 || out.Len() != 0 {
+	if code := (runner{tests: func() int { return 0 }, patience: brief, out: &out}).run(); code != 0 || out.Len() != 0 {
 		t.Errorf("exit code %d, report:\n%s", code, out.String())
 	}
 }
@@ -41,11 +45,11 @@ func TestGoroutineThatWasThereBeforeIsNoLeak(t *testing.T) {
 func TestGoroutineGetsTimeToEnd(t *testing.T) {
 	stop := make(chan struct{})
 	var out bytes.Buffer
-	code := run(func() int {
+	code := runner{tests: func() int {
 		go stray(stop)
 		time.AfterFunc(brief, func() { close(stop) })
 		return 0
-	}, patience, &out)
+	}, patience: patience, out: &out}.run()
 	if code != 0 {
 		t.Errorf("exit code %d, report:\n%s", code, out.String())
 	}
@@ -55,7 +59,7 @@ func TestFailureOfTheTestsIsPassedOn(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	var out bytes.Buffer
-	if code := run(func() int { go stray(stop); return 3 }, brief, &out); code != 3 || out.Len() != 0 {
+	if code := (runner{tests: func() int { go stray(stop); return 3 }, patience: brief, out: &out}).run(); code != 3 || out.Len() != 0 {
 		t.Errorf("exit code %d, report:\n%s; want 3 and none", code, out.String())
 	}
 }
