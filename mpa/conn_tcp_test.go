@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"urnic/internal/test/hang"
 )
 
 // loopbacks are where TCP listens in these tests.
@@ -46,15 +48,16 @@ func sockets(t testing.TB, address string) (dialled, accepted *net.TCPConn) {
 	return a.(*net.TCPConn), b.(*net.TCPConn)
 }
 
-// overTCP runs f with both ends of a connection over loopback, and with a limit
-// for the worst.
+// overTCP runs f with both ends of a connection over loopback, and closes them if f hangs.
 func overTCP(t *testing.T, initiator, responder Config, f func(t *testing.T, ini, res *Conn)) {
 	t.Helper()
 	for _, address := range loopbacks {
 		t.Run(address, func(t *testing.T) {
-			watch := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })
-			defer watch.Stop()
 			a, b := sockets(t, address)
+			defer hang.Guard(t, func() {
+				_ = a.Close()
+				_ = b.Close()
+			})()
 			ini, res := connect(t, a, b, initiator, responder)
 			f(t, ini, res)
 			_ = ini.Close()

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"urnic/internal/test/hang"
 	"urnic/internal/test/leakcheck"
 	"urnic/internal/test/simnet"
 	"urnic/rdmap"
@@ -245,11 +246,17 @@ func TestRoleAndEndMeetAtAnyMoment(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		watch := time.AfterFunc(time.Minute, func() { panic("somebody is left behind") })
+		released := hang.Guard(t, func() { // somebody is left behind
+			cancel()
+			close(stop)
+		})
 		<-first.done
 		<-second.done
 		<-polls // there are three receives, and three who want one
-		watch.Stop()
+		released()
+		if t.Failed() {
+			return
+		}
 		close(stop)
 		cancel()
 		for _, s := range []*rnictest.Side{a, b} {

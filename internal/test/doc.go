@@ -4,6 +4,7 @@
 //	cutnet      loopback whose reads and writes are cut into pieces
 //	ownnet      tests in a network of their own
 //	leakcheck   goroutines that a test leaves behind
+//	hang        tests that hang
 //	selfcopy    a test's program where other users can run it
 //	tshark      Wireshark as a judge of captures
 //	mutants     whether a package's tests notice faults in it
