@@ -54,6 +54,14 @@ type Config struct {
 	Events func(Event)
 	// Logger is notified of violations and connections; nil: nobody.
 	Logger *slog.Logger
+
+	times // of a test
+}
+
+// times are those that depend on no Config but in tests. What is zero has its default.
+type times struct {
+	handshake, silence    time.Duration // of machine.Config
+	firstByte, indecision time.Duration // of a listener that two transports share
 }
 
 // allows reports whether an address may be a peer.
@@ -73,6 +81,7 @@ func (c *Config) machine(carriers []machine.Carrier, seed uint64, bytes *bytesPo
 		SendBuffer: c.SendBuffer, ReceiveBuffer: c.ReceiveBuffer, PeerMemory: c.PeerMemory, NodeMemory: c.NodeMemory,
 		MaxPeers: c.MaxPeers, MaxPerPeer: c.MaxPerPeer, MaxSockets: c.MaxSockets,
 		ReconnectMin: c.ReconnectMin, ReconnectMax: c.ReconnectMax, Attempts: c.Attempts,
+		Handshake: c.handshake, Silence: c.silence,
 		Alloc: bytes.alloc, Free: bytes.back,
 	}
 }

@@ -7,19 +7,16 @@ import (
 	"log"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 
+	"urnic/internal/test/loopback"
 	"urnic/rnic"
 	"urnic/ulp/rds"
 )
 
 // host returns an address of this machine; each process has its own, as the ports of RDS are
 // fixed.
-func host(i byte) netip.Addr {
-	pid := os.Getpid()
-	return netip.AddrFrom4([4]byte{127, byte(128 + pid>>8%64), byte(pid), i})
-}
+func host(i byte) netip.Addr { return loopback.Process().Addr(i) }
 
 // open opens a node over TCP.
 func open(addr netip.Addr, events func(rds.Event)) *rds.Node {
@@ -35,7 +32,7 @@ func open(addr netip.Addr, events func(rds.Event)) *rds.Node {
 // Two nodes, which are programs on two hosts as a rule. Nobody connects: nodes do that
 // themselves.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	server := open(host(1), nil)
@@ -77,7 +74,7 @@ func Example() {
 
 // Over iWARP, a node uses an RNIC. What is above it does not change.
 func ExampleIWARP() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	var sockets []*rds.Socket
@@ -114,7 +111,7 @@ func ExampleIWARP() {
 // A message to a port that nobody has is dropped at the other node, which can tell. Messages
 // to a node that can't be reached are lost only if the number of tries is limited.
 func ExampleConfig_events() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	events := make(chan rds.Event, 100)
@@ -156,7 +153,7 @@ func ExampleConfig_events() {
 
 // A socket's unread messages stop its senders. Who does not want to wait is told.
 func ExampleNoWait() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	node := open(host(30), nil)
@@ -200,7 +197,7 @@ func ExampleSocket_ReadFrom() {
 	if _, err := conn.WriteTo([]byte("to myself"), conn.LocalAddr()); err != nil {
 		log.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		log.Fatal(err)
 	}
 	buf := make([]byte, 100)
@@ -214,7 +211,7 @@ func ExampleSocket_ReadFrom() {
 
 // A socket that is closed takes its messages along. Flush waits until the peer has them.
 func ExampleSocket_Flush() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	from, to := open(host(50), nil), open(host(51), nil)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -155,7 +154,7 @@ func TestManyConnectionsThatSayNothing(t *testing.T) {
 	inScene(t, nil, func(t *testing.T, s *scene) {
 		port := map[string]uint16{"tcp": 26385, "iwarp": RDMAPort4}[s.over]
 		for i := range 300 {
-			from := netip.AddrFrom4([4]byte{127, 63, byte(os.Getpid()), byte(i)}) // lower than the node's
+			from := ownAddr(byte(2 + i%200)) // lower than the node's
 			d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
 			c, err := d.DialContext(s.ctx, "tcp", netip.AddrPortFrom(victimAddr, port).String())
 			if err != nil {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"testing"
 
 	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/loopback"
 	"urnic/rnic"
 	"urnic/ulp/rds/wire"
 )
@@ -19,17 +19,13 @@ import (
 // The addresses of a node that is attacked, of the peer that attacks it, which has the lower
 // address and so is the one that dials, and of a peer that does nothing wrong.
 var (
-	victimAddr  = ownAddr(5)
 	hostileAddr = ownAddr(1)
-	goodAddr    = ownAddr(9)
+	victimAddr  = ownAddr(205)
+	goodAddr    = ownAddr(209)
 )
 
-// ownAddr returns a loopback address that no other process uses for these tests: ports are
-// fixed.
-func ownAddr(i byte) netip.Addr {
-	pid := os.Getpid()
-	return netip.AddrFrom4([4]byte{127, byte(64 + pid>>8%64), byte(pid), i})
-}
+// ownAddr returns a loopback address that no other process uses: ports are fixed.
+func ownAddr(i byte) netip.Addr { return loopback.Process().Addr(i) }
 
 // An eventLog keeps the events of a node.
 type eventLog struct {

@@ -107,7 +107,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		links:  map[*machine.Path]attached{}, making: map[*machine.Path]attempt{}, undecided: map[*machine.Conn]chan struct{}{}, sockets: map[*machine.Socket]*Socket{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	if n.unshare, err = share(ctx, cfg.Addr, cfg.Transports); err != nil {
+	if n.unshare, err = share(ctx, &cfg); err != nil {
 		n.cancel()
 		release(cfg.Transports)
 		return nil, err

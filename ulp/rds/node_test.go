@@ -81,7 +81,7 @@ func bind(t testing.TB, n *Node, port uint16) *Socket {
 
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // many connections, one after the other
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -102,8 +102,8 @@ func TestReadThatThePeerDoesNotAnswer(t *testing.T) {
 	user := nodes(t, 1, func(t testing.TB) Transport {
 		return newIWARP(t, &IWARP{PeerAddress: func(netip.Addr) string { return p.l.Addr().String() }})
 	}, func(c *Config) {
-		c.Addr = netip.AddrFrom4([4]byte{127, 0, 77, 9})
-		c.OperationTimeout = time.Second
+		c.Addr = ownAddr(0)            // lower than the owner's
+		c.OperationTimeout = time.Hour // or until the test lets it pass
 	})[0]
 	a, a2 := bind(t, owner, 4000), bind(t, owner, 4001)
 	b, b2 := bind(t, user, 5000), bind(t, user, 5001)
@@ -124,6 +124,11 @@ func TestReadThatThePeerDoesNotAnswer(t *testing.T) {
 		t.Fatal("the Read has ended before the other message came")
 	default:
 	}
+	user.mu.Lock()
+	for _, l := range user.links {
+		l.link.(*iwarpLink).patience.Reset(0)
+	}
+	user.mu.Unlock()
 	if err := read.Wait(within(t)); read.Status() != Dropped || !errors.Is(err, ErrUnanswered) {
 		t.Errorf("%v", err)
 	}

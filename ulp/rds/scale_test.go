@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"urnic/internal/test/loopback"
 )
 
 // What one node must hold within its memory.
@@ -41,14 +44,8 @@ func TestOneNodeHoldsManyPeersAndSockets(t *testing.T) {
 	}
 }
 
-// manyAddr returns the address of the node, for 0, and those of its peers.
-func manyAddr(i int) netip.Addr {
-	pid := os.Getpid() // whose addresses nobody else has
-	return netip.AddrFrom4([4]byte{127, byte(100 + pid>>3&63), byte(pid&7<<5 + i/200), byte(1 + i%200)})
-}
-
 func holdsMany(t *testing.T, over string) {
-	addr := manyAddr(0)
+	addr := loopback.Of(t).Addr(1)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +133,12 @@ func manyTransport(t *testing.T, over string, shared *IWARP) Transport {
 func manyOf(t *testing.T, over string) (out []*Node) {
 	shared := &IWARP{}
 	newIWARP(t, shared)
+	var net loopback.Net
 	for i := range manyPeers {
-		n, err := Open(t.Context(), Config{Addr: manyAddr(1 + i), Transports: []Transport{manyTransport(t, over, shared)}})
+		if i%200 == 0 {
+			net = loopback.Of(t)
+		}
+		n, err := Open(t.Context(), Config{Addr: net.Addr(byte(1 + i%200)), Transports: []Transport{manyTransport(t, over, shared)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,6 +224,7 @@ func oneOfMany(t *testing.T, over string, addr netip.Addr) {
 		for _, c := range n.Info(0).Connections {
 			up += len(c.Paths)
 		}
+		debug.FreeOSMemory() // what is in use counts, not what the collector has not come to
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		fmt.Println("memory", up, m.Sys-m.HeapReleased, resident())

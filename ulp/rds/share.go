@@ -20,9 +20,9 @@ const mpaKey = "MPA ID Req Frame"
 
 // Bounds of a listener that two transports share.
 const (
-	// silence is how long a connection may say nothing before it counts as one of RDS over
+	// firstByte is how long a connection may say nothing before it counts as one of RDS over
 	// TCP, where either side may speak first. Who uses iWARP sends its request at once.
-	silence = time.Second
+	firstByte = time.Second
 	// indecision is how long it may take until a connection is sorted.
 	indecision = 5 * time.Second
 	// maxUnsorted is how many connections may be unsorted.
@@ -34,8 +34,9 @@ const (
 type sharedListener struct {
 	on         net.Listener
 	tcp, iwarp *half
-	silence    time.Duration
 	limit      int
+
+	firstByte, indecision time.Duration // the constants, but in tests
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -60,7 +61,7 @@ type half struct {
 }
 
 func newSharedListener(l net.Listener) *sharedListener {
-	s := &sharedListener{on: l, silence: silence, limit: maxUnsorted}
+	s := &sharedListener{on: l, limit: maxUnsorted, firstByte: firstByte, indecision: indecision}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.tcp, s.iwarp = s.newHalf(), s.newHalf()
 	return s
@@ -188,7 +189,7 @@ func (s *sharedListener) sort(u *unsorted) {
 		reset(u.Conn)
 		return
 	}
-	late := time.NewTimer(indecision)
+	late := time.NewTimer(s.indecision)
 	defer late.Stop()
 	select {
 	case h.conns <- c:
@@ -205,9 +206,9 @@ func (s *sharedListener) whose(c net.Conn) (*half, net.Conn) {
 	p := newPeeker(c)
 	begun := time.Now()
 	for n := 1; ; {
-		limit := begun.Add(indecision)
+		limit := begun.Add(s.indecision)
 		if n == 1 {
-			limit = begun.Add(s.silence)
+			limit = begun.Add(s.firstByte)
 		}
 		_ = c.SetReadDeadline(limit)
 		b, err := p.peek(n)
@@ -297,10 +298,10 @@ func (c *aheadConn) CloseWrite() error {
 
 // share has a transport over TCP and one over iWARP use one listener, if both listen at the
 // same address: over IPv6, their ports are the same. It returns how that ends.
-func share(ctx context.Context, addr netip.Addr, transports []Transport) (end func() error, err error) {
+func share(ctx context.Context, cfg *Config) (end func() error, err error) {
 	var tcp *TCP
 	var iwarp *IWARP
-	for _, t := range transports {
+	for _, t := range cfg.Transports {
 		switch t := t.(type) {
 		case *TCP:
 			if tcp == nil && t.Listener == nil {
@@ -315,8 +316,8 @@ func share(ctx context.Context, addr netip.Addr, transports []Transport) (end fu
 	if tcp == nil || iwarp == nil {
 		return func() error { return nil }, nil
 	}
-	at, err := netip.ParseAddrPort(iwarp.address(addr))
-	if err != nil || netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) != netip.AddrPortFrom(addr, tcp.port()) {
+	at, err := netip.ParseAddrPort(iwarp.address(cfg.Addr))
+	if err != nil || netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) != netip.AddrPortFrom(cfg.Addr, tcp.port()) {
 		return func() error { return nil }, nil //nolint:nilerr // listening says what is wrong with the address
 	}
 	l, err := listen.TCP(ctx, at.String())
@@ -324,6 +325,12 @@ func share(ctx context.Context, addr netip.Addr, transports []Transport) (end fu
 		return nil, fmt.Errorf("rds: transports %s and %s: %w", tcp.Name(), iwarp.Name(), err)
 	}
 	s := newSharedListener(l)
+	if cfg.firstByte > 0 {
+		s.firstByte = cfg.firstByte
+	}
+	if cfg.indecision > 0 {
+		s.indecision = cfg.indecision
+	}
 	s.wg.Go(s.run)
 	tcp.shared, iwarp.shared = s.tcp, s.iwarp
 	return s.end, nil

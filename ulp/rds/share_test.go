@@ -27,7 +27,10 @@ func both(t testing.TB, addr netip.Addr) []Transport {
 
 func openBoth(t testing.TB, addr netip.Addr) *Node {
 	t.Helper()
-	n, err := Open(t.Context(), Config{Addr: addr, Transports: both(t, addr)})
+	n, err := Open(t.Context(), Config{
+		Addr: addr, Transports: both(t, addr),
+		times: times{handshake: time.Hour, firstByte: time.Hour, indecision: time.Hour},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,9 +193,9 @@ func TestConnectionsAreSortedByTheirFirstBytes(t *testing.T) {
 		"one byte of a header":       {first: "\x00", rds: true},
 		"nearly a request":           {first: "MPA ID Req Frams", rds: true},
 		"a reply":                    {first: "MPA ID Rep Frame", rds: true},
-		"nothing for a moment":       {after: silence - 1},
-		"nothing":                    {after: silence, rds: true},
-		"a part of the key":          {first: mpaKey[:9], after: silence},
+		"nothing for a moment":       {after: firstByte - 1},
+		"nothing":                    {after: firstByte, rds: true},
+		"a part of the key":          {first: mpaKey[:9], after: firstByte},
 		"a part of the key for ever": {first: mpaKey[:15], after: 2 * indecision},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -287,7 +290,7 @@ func TestSilentConnectionAtASocket(t *testing.T) {
 	leakcheck.Check(t)
 	l := listenAt(t, netip.AddrPortFrom(victimAddr, 0).String())
 	s := newSharedListener(l)
-	s.silence = time.Millisecond
+	s.firstByte = time.Millisecond
 	s.wg.Go(s.run)
 	defer func() {
 		if err := s.end(); err != nil {

@@ -1,7 +1,6 @@
 package rds
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -184,7 +183,8 @@ func reopen(t *testing.T, nodes func(int, func(*Config)) []*Node) []*Node {
 // Types of service have connections of their own over iWARP. Their messages keep apart.
 func TestTypesOfServiceOverIWARP(t *testing.T) {
 	leakcheck.Check(t)
-	ns := nodes(t, 2, transports["iwarp"], nil)
+	// One that does not answer in time would be made again.
+	ns := nodes(t, 2, transports["iwarp"], func(c *Config) { c.handshake = time.Hour })
 	ctx := within(t)
 	from, to := bind(t, ns[0], 0), bind(t, ns[1], 0)
 	const services = 5
@@ -352,8 +352,7 @@ func closesInMidTraffic(t *testing.T, nodes func(int, func(*Config)) []*Node) {
 	for round := range 10 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			ns := reopen(t, nodes)
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
+			ctx := within(t)
 			var wg sync.WaitGroup
 			received := make(chan struct{}, 1)
 			over := func(err error) {

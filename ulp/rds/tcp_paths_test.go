@@ -5,8 +5,8 @@ package rds
 import (
 	"encoding/binary"
 	"net"
-	"runtime"
 	"testing"
+	"time"
 
 	"urnic/ulp/rds/wire"
 )
@@ -20,6 +20,7 @@ func TestConnectionsOfLinuxAreReadInTheirOrder(t *testing.T) {
 			s := newScene(t, "tcp", func(c *Config) {
 				c.Transports = []Transport{&TCP{Port: 26385}}
 				c.PeerMemory = 2 * size
+				c.handshake, c.silence = time.Hour, time.Hour // connections stay, though nothing is said on them
 			})
 			peers := s.eightPaths()
 			lost := peers[2]
@@ -58,7 +59,10 @@ func TestConnectionsOfLinuxAreReadInTheirOrder(t *testing.T) {
 
 // A peer may have so many connections that wait for others to end. They are served in their order.
 func TestConnectionsThatWaitForOthers(t *testing.T) {
-	s := newScene(t, "tcp", func(c *Config) { c.Transports = []Transport{&TCP{Port: 26385}} })
+	s := newScene(t, "tcp", func(c *Config) {
+		c.Transports = []Transport{&TCP{Port: 26385}}
+		c.handshake, c.silence = time.Hour, time.Hour // connections stay, though nothing is said on them
+	})
 	peers := s.eightPaths()
 	var waiting []*hostilePeer
 	for range mostOfPeer {
@@ -105,7 +109,7 @@ func (s *scene) eightPaths() (peers []*hostilePeer) {
 // untilUp waits until so many connections to the hostile peer are up.
 func (s *scene) untilUp(want int) {
 	s.t.Helper()
-	for up := -1; up != want; runtime.Gosched() {
+	for up := -1; up != want; time.Sleep(time.Millisecond) { // not all of it is told by events
 		if s.ctx.Err() != nil {
 			s.t.Fatalf("%d connections are up", up)
 		}
@@ -123,7 +127,7 @@ func (s *scene) untilUp(want int) {
 // delivered waits until the node's TCP has acknowledged all.
 func (p *hostilePeer) delivered() {
 	p.t.Helper()
-	for left := uint64(1); left > 0; runtime.Gosched() {
+	for left := uint64(1); left > 0; time.Sleep(time.Millisecond) { // TCP does not tell
 		var err error
 		if left, err = unacknowledged(p.conn.(byteConn).Conn); err != nil || p.ctx.Err() != nil {
 			p.t.Fatalf("%d bytes are not acknowledged: %v", left, err)

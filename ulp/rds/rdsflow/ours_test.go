@@ -16,6 +16,7 @@ import (
 
 	"urnic/internal/capture"
 	"urnic/internal/program/dissect"
+	"urnic/internal/test/loopback"
 	"urnic/rnic"
 	"urnic/ulp/rds"
 	"urnic/ulp/rds/wire"
@@ -67,7 +68,6 @@ func (k *connections) cut(rng *rand.Rand, n int) {
 	k.all = append(k.all[:i], k.all[i+1:]...)
 }
 
-// listen listens where the tests of no other package do.
 func listen(t testing.TB, addr netip.Addr, port uint16) (net.Listener, *connections) {
 	t.Helper()
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(addr, port).String())
@@ -78,7 +78,7 @@ func listen(t testing.TB, addr netip.Addr, port uint16) (net.Listener, *connecti
 	return cutting{l, k}, k
 }
 
-// port is that of the nodes of the tests: no other's.
+// port is that of the nodes of the tests.
 const port = 28385
 
 // close ends a node, so that its recording can be read.
@@ -96,7 +96,7 @@ func (n *recorded) close(t testing.TB) {
 	}
 }
 
-func nodeAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 79, byte(i + 1)}) }
+func nodeAddr(i int) netip.Addr { return loopback.Process().Addr(byte(i + 1)) }
 
 // start makes a node over TCP that records.
 func overTCP(paths int) func(testing.TB, int) *recorded {
@@ -222,7 +222,7 @@ var transports = map[string]func(testing.TB, int) *recorded{
 func TestOurNodesBreakNoRule(t *testing.T) {
 	for name, node := range transports {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			const messages = 40
 			nodes := [2]*recorded{node(t, 0), node(t, 1)}
@@ -246,7 +246,7 @@ func TestOurNodesBreakNoRule(t *testing.T) {
 func TestOurNodesBreakNoRuleWhenCut(t *testing.T) {
 	for name, paths := range map[string]int{"tcp": 1, "tcp, 8 paths": 8} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			const messages = 60
 			nodes := [2]*recorded{overTCP(paths)(t, 0), overTCP(paths)(t, 1)}
@@ -272,7 +272,7 @@ func TestOurNodesBreakNoRuleWhenCut(t *testing.T) {
 func TestOurNodesBreakNoRuleWhenRestarted(t *testing.T) {
 	for name, node := range transports {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			stays := node(t, 1)
 			to, err := stays.Bind(4000)
@@ -318,7 +318,7 @@ func TestOurNodesBreakNoRuleWhenRestarted(t *testing.T) {
 
 // Memory that is offered in a message is written and read, and the messages behind that say so.
 func TestOurRDMAIsMatchedToMessages(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	nodes := [2]*recorded{overIWARP(0, false)(t, 0), overIWARP(0, false)(t, 1)}
 	owner, err := nodes[0].Bind(5000)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,12 +11,13 @@ import (
 	"testing"
 
 	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/loopback"
 	"urnic/ulp/rds"
 )
 
-func node(t *testing.T, addr string) *rds.Node {
+func node(t *testing.T) *rds.Node {
 	t.Helper()
-	n, err := rds.Open(t.Context(), rds.Config{Addr: netip.MustParseAddr(addr), Transports: []rds.Transport{&rds.TCP{Port: 26391}}})
+	n, err := rds.Open(t.Context(), rds.Config{Addr: loopback.Of(t).Addr(1), Transports: []rds.Transport{&rds.TCP{Port: 26391}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestNodesAreFoundWhileTheyAreServed(t *testing.T) {
 	if paths, err := List(""); len(paths) != 0 || err != nil {
 		t.Fatalf("before there is a directory: %q, %v", paths, err)
 	}
-	a, b := node(t, "127.0.77.111"), node(t, "127.0.77.112")
+	a, b := node(t), node(t)
 	if _, err := a.Bind(4000); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestWhatIsNoNode(t *testing.T) {
 		}
 	}
 	// Who serves removes what was left behind, and nothing else.
-	serve(t, node(t, "127.0.77.111"))
+	serve(t, node(t))
 	if paths, err := List(""); err != nil || len(paths) != 5 || slices.Contains(paths, path("rds-1-0.sock")) {
 		t.Errorf("then there are %q, %v", paths, err)
 	}
@@ -171,7 +171,7 @@ func TestADirectoryOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale(t, filepath.Join(dir, "rds-1-0.sock"))
-	if s, err := Serve(node(t, "127.0.77.111"), ""); err == nil || !strings.Contains(err.Error(), "mode 0700") {
+	if s, err := Serve(node(t), ""); err == nil || !strings.Contains(err.Error(), "mode 0700") {
 		t.Errorf("%v, %v", s, err)
 	}
 	if paths, err := List(""); err == nil {
@@ -181,7 +181,7 @@ func TestADirectoryOfOthers(t *testing.T) {
 
 func TestATooLongPath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
-	if s, err := Serve(node(t, "127.0.77.111"), dir); err == nil {
+	if s, err := Serve(node(t), dir); err == nil {
 		t.Errorf("%v is served", s.Path())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/loopback"
 	"urnic/rnic"
 	"urnic/ulp/rds"
 )
@@ -144,16 +145,15 @@ func proxied(t *testing.T, own, peer string) *rds.IWARP {
 // requests are answered once and in order, and what was read and written by RDMA is what it has to be.
 func TestRDMAAcrossCuts(t *testing.T) {
 	leakcheck.Check(t)
-	const (
-		serverAt, toServer = "127.0.77.101:26397", "127.0.77.103:26397"
-		clientAt, toClient = "127.0.77.102:26397", "127.0.77.104:26397"
-	)
+	at := func(i byte) string { return netip.AddrPortFrom(loopback.Process().Addr(i), 26397).String() }
+	serverAt, toServer := at(1), at(3)
+	clientAt, toClient := at(2), at(4)
 	seed := *cutsSeed
 	proxies := []*proxy{newProxy(t, toServer, serverAt, seed), newProxy(t, toClient, clientAt, seed+1)}
 	cuts := func() int { return proxies[0].count() + proxies[1].count() }
 	server, client := open(t, serverAddr, proxied(t, serverAt, toClient)), open(t, clientAddr, proxied(t, clientAt, toServer))
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+*cutsFor)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute+*cutsFor)
 	defer cancel()
 	l := listener(t, "4000")
 	done := make(chan outcome, 1)

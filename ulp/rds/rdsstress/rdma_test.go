@@ -83,7 +83,7 @@ func fake(ctx context.Context, l net.Listener, n *rds.Node) error {
 		return err
 	}
 	defer s.Close()
-	if err := c.ready(ctx, time.Minute); err != nil {
+	if err := c.ready(ctx, 10*time.Minute); err != nil {
 		return err
 	}
 	q := newPair(&c.Params, c.Local, c.Peer, 0, 0, pattern(100))

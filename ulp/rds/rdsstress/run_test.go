@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/loopback"
 	"urnic/rnic"
 	"urnic/ulp/rds"
 )
 
 var (
-	serverAddr = netip.MustParseAddr("127.0.77.101")
-	clientAddr = netip.MustParseAddr("127.0.77.102")
+	serverAddr = loopback.Process().Addr(1)
+	clientAddr = loopback.Process().Addr(2)
 )
 
 var transports = map[string]func(t testing.TB) rds.Transport{
@@ -62,7 +63,7 @@ func params(requests, acks uint32, tasks uint16, depth uint32) Params {
 
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -278,7 +279,7 @@ func TestADamagedMessageEndsTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ready(ctx, time.Minute); err != nil {
+	if err := c.ready(ctx, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	h := Header{From: clientAddr, To: serverAddr, FromPort: 4001, ToPort: 4001, Op: Request}
