@@ -93,7 +93,7 @@ func soon(t *testing.T, f func()) {
 		defer close(done)
 		f()
 	}()
-	watch := time.NewTimer(20 * time.Second)
+	watch := time.NewTimer(time.Minute)
 	defer watch.Stop()
 	select {
 	case <-done:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"urnic/internal/test/leakcheck"
+	"urnic/internal/test/loopback"
 	"urnic/ulp/rdp/machine"
 	"urnic/ulp/rdp/wire"
 )
@@ -65,7 +66,10 @@ func inMemoryWith(t *testing.T, f Faults, c machine.Config) (*Endpoint, *Endpoin
 var carriers = map[string]func(t *testing.T) (a, b Carrier){
 	"udp4": func(t *testing.T) (a, b Carrier) { return onUDP(t, "127.0.0.1:0"), onUDP(t, "127.0.0.1:0") },
 	"udp6": func(t *testing.T) (a, b Carrier) { return onUDP(t, "[::1]:0"), onUDP(t, "[::1]:0") },
-	"ip":   func(t *testing.T) (a, b Carrier) { return onIP(t, "127.0.27.1"), onIP(t, "127.0.27.2") },
+	"ip": func(t *testing.T) (a, b Carrier) {
+		net := loopback.Of(t)
+		return onIP(t, net.Addr(1)), onIP(t, net.Addr(2))
+	},
 	"memory": func(t *testing.T) (a, b Carrier) {
 		n := NewNetwork(1, Faults{})
 		var err [2]error
@@ -87,9 +91,9 @@ func onUDP(t *testing.T, addr string) Carrier {
 	return c
 }
 
-func onIP(t *testing.T, addr string) Carrier {
+func onIP(t *testing.T, addr netip.Addr) Carrier {
 	t.Helper()
-	c, err := RawIP(t.Context(), netip.MustParseAddr(addr))
+	c, err := RawIP(t.Context(), addr)
 	if errors.Is(err, os.ErrPermission) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}

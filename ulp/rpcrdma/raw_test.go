@@ -68,7 +68,7 @@ var rawPrivate = rpcrdma.Private{Send: 4096, Receive: 4096}.Append(nil)
 func rawDial(t testing.TB, address string, private []byte) *raw {
 	t.Helper()
 	r := newRaw(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := r.qp.Connect(ctx, address, rnic.ConnParam{PrivateData: private}); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func (r *raw) do(wr rnic.SendWR) rnic.WC {
 
 func (r *raw) next() rnic.WC {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var wcs [1]rnic.WC
 	if _, err := r.cq.Wait(ctx, wcs[:]); err != nil {
@@ -213,7 +213,7 @@ func (r *raw) ended() error {
 	select {
 	case <-r.qp.Done():
 		return r.qp.Err()
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		r.t.Fatal("the connection lives on")
 		return nil
 	}

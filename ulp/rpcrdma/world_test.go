@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -203,7 +202,7 @@ func serve(t testing.TB, s oncrpc.Service, cfg rpcrdma.Config) (*rpcrdma.Server,
 
 func dial(t testing.TB, address string, cfg rpcrdma.Config) *rpcrdma.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := rpcrdma.Dial(ctx, open(t, "client"), address, cfg)
 	if err != nil {
@@ -268,10 +267,10 @@ func roundTrip(t testing.TB, c oncrpc.Conn, change func(r *oncrpc.Request), leng
 	m.Release()
 }
 
-// waitFor waits until something holds.
+// waitFor waits until something holds of which nobody tells.
 func waitFor(t testing.TB, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !f(); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not come to pass")
 		}

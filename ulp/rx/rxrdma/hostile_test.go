@@ -69,7 +69,7 @@ func request(service uint16) wire.Private {
 
 // connect connects to a server.
 func (r *raw) connect(e *rxrdma.Endpoint, private []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := r.qp.Connect(ctx, e.Addr().String(), rnic.ConnParam{PrivateData: private})
 	if err == nil {
@@ -98,7 +98,7 @@ func (r *raw) bytes(b []byte) {
 
 // next waits for the next message that is not about credits; nil at the end.
 func (r *raw) next() *wire.Message {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var wcs [1]rnic.WC
 	for {
@@ -221,7 +221,7 @@ func TestHostileClientsLoseTheirConnections(t *testing.T) {
 				if e.Stats().Violations[v.Rule] != 1 {
 					t.Errorf("%+v", e.Stats())
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("nothing is reported")
 			}
 			echoes(t, e)
@@ -378,7 +378,9 @@ func TestStreamsThatSayNothingHoldUpNobody(t *testing.T) {
 func TestAClientThatTakesNothingIsCutOff(t *testing.T) {
 	services := rxtest.Services()
 	for i := range services {
-		services[i].DeadTime = 200 * time.Millisecond
+		if services[i].ID == rxtest.Source { // not that of the client that does as it should
+			services[i].DeadTime = 200 * time.Millisecond
+		}
 	}
 	e := endpoint(t, device(t, rnic.Config{}), rxrdma.Config{Addr: loopback4, Services: services})
 	r := newRaw(t)

@@ -448,7 +448,7 @@ func testUpgrade(t *testing.T, open Opener) {
 
 func testShutdown(t *testing.T, open Opener) {
 	g, client, server := gated(t, open, rx.Service{})
-	conn := dial(t, client, server, 1, rx.DialConfig{DeadTime: 2 * time.Second})
+	conn := dial(t, client, server, 1, rx.DialConfig{DeadTime: time.Hour})
 	k := begin(t, conn)
 	ask(t, k)
 	g.wait(t)
@@ -476,7 +476,7 @@ func testShutdown(t *testing.T, open Opener) {
 
 func testShutdownContext(t *testing.T, open Opener) {
 	g, client, server := gated(t, open, rx.Service{})
-	k := begin(t, dial(t, client, server, 1, rx.DialConfig{DeadTime: time.Second}))
+	k := begin(t, dial(t, client, server, 1, rx.DialConfig{DeadTime: time.Hour}))
 	ask(t, k)
 	g.wait(t)
 	ctx, cancel := context.WithCancel(within(t))
@@ -493,7 +493,7 @@ func testShutdownContext(t *testing.T, open Opener) {
 func testClose(t *testing.T, open Opener) {
 	g, client, server := gated(t, open, rx.Service{})
 	for _, which := range []string{"the client", "the server"} {
-		k := begin(t, dial(t, client, server, 1, rx.DialConfig{DeadTime: time.Second}))
+		k := begin(t, dial(t, client, server, 1, rx.DialConfig{DeadTime: time.Hour}))
 		ask(t, k)
 		g.wait(t)
 		e := client
@@ -544,24 +544,44 @@ func testConnClose(t *testing.T, open Opener) {
 }
 
 func testIdleDead(t *testing.T, open Opener) {
-	g, client, server := gated(t, open, rx.Service{})
-	k := begin(t, dial(t, client, server, 1, rx.DialConfig{IdleDead: 300 * time.Millisecond}))
-	ask(t, k)
-	g.wait(t)
-	_, err := k.Read(make([]byte, 1))
-	wantCode(t, err, -3)
-	g.failed(t)
+	_ = diesOf(t, open, func(limit time.Duration) (rx.Service, rx.DialConfig) {
+		return rx.Service{}, rx.DialConfig{IdleDead: limit}
+	})
 }
 
 func testHardDead(t *testing.T, open Opener) {
-	g, client, server := gated(t, open, rx.Service{HardDead: 300 * time.Millisecond})
-	k := begin(t, dial(t, client, server, 1, rx.DialConfig{}))
-	ask(t, k)
-	g.wait(t)
-	_, err := k.Read(make([]byte, 1<<20))
-	wantCode(t, err, -3)
-	g.failed(t)
+	err := diesOf(t, open, func(limit time.Duration) (rx.Service, rx.DialConfig) {
+		return rx.Service{HardDead: limit}, rx.DialConfig{}
+	})
 	if fmt.Sprint(err) == "" {
 		t.Error("the error has no text")
+	}
+}
+
+// diesOf has a call whose handler does not answer end by a limit, and returns its error. If the
+// call does not reach its handler within the limit, as on a machine that stands still, the limit
+// becomes longer.
+func diesOf(t *testing.T, open Opener, with func(limit time.Duration) (rx.Service, rx.DialConfig)) error {
+	t.Helper()
+	for limit := 300 * time.Millisecond; ; limit *= 4 {
+		service, cfg := with(limit)
+		g, client, server := gated(t, open, service)
+		k := begin(t, dial(t, client, server, 1, cfg))
+		_, sent := k.Write([]byte("go on"))
+		sent = errors.Join(sent, k.CloseWrite())
+		_, err := k.Read(make([]byte, 1<<20))
+		wantCode(t, err, -3)
+		select {
+		case <-g.came:
+			if sent != nil {
+				t.Errorf("the request: %v", sent)
+			}
+			g.failed(t)
+			return err
+		default:
+		}
+		if limit > patience {
+			t.Fatal("no call has come")
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	ports "urnic/internal/test/loopback"
 	"urnic/ulp/rx"
 	"urnic/ulp/rx/rxudp"
 )
@@ -156,12 +157,7 @@ func TestHandlerNeedNotReadTheRequest(t *testing.T) {
 }
 
 func TestNobodyAtThePortIsToldAtOnce(t *testing.T) {
-	gone, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := gone.LocalAddr().(*net.UDPAddr).AddrPort()
-	gone.Close()
+	addr := netip.AddrPortFrom(loopback.Addr(), ports.Port(t))
 	for _, at := range []netip.AddrPort{loopback, {}} {
 		c, err := open(t, rxudp.Config{Addr: at}).Dial(t.Context(), addr, 7, rx.DialConfig{DeadTime: time.Hour})
 		if err != nil {
