@@ -27,30 +27,41 @@ func TestClosedQueuePairKeepsNoQueues(t *testing.T) {
 		"receive queue": func(q *rnic.QP) error { return q.PostRecv(receives(1, requests)...) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, rnic.Config{})
-			p, cq := l.domain(), l.cq(rnic.CQAttr{})
-			var all []*rnic.QP
-			for range pairs {
-				all = append(all, l.qp(p, rnic.QPAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: requests, MaxRecvWR: requests}))
-			}
-			empty := heap()
-			for _, q := range all {
-				if err := post(q); err != nil {
-					t.Fatal(err)
+			measure := func() (used, kept int64) {
+				l := newLab(t, rnic.Config{})
+				p, cq := l.domain(), l.cq(rnic.CQAttr{})
+				var all []*rnic.QP
+				for range pairs {
+					all = append(all, l.qp(p, rnic.QPAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: requests, MaxRecvWR: requests}))
 				}
-				door.Forget(q) // or the completions would take room
-				q.Abort()
-			}
-			used := heap() - empty
-			for _, q := range all {
-				if err := q.Close(); err != nil {
-					t.Error(err)
+				empty := heap()
+				for _, q := range all {
+					if err := post(q); err != nil {
+						t.Fatal(err)
+					}
+					door.Forget(q) // or the completions would take room
+					q.Abort()
 				}
+				used = heap() - empty
+				for _, q := range all {
+					if err := q.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				kept = heap() - empty
+				runtime.KeepAlive(all)
+				return used, kept
 			}
-			if kept := heap() - empty; used < pairs*requests*8 || kept > used/4 {
+			// The heap is that of the process: goroutines of other tests may end meanwhile. What
+			// queue pairs keep, they keep each time.
+			wrong := func(used, kept int64) bool { return used < pairs*requests*8 || kept > used/4 }
+			used, kept := measure()
+			for tries := 1; wrong(used, kept) && tries < 5; tries++ {
+				used, kept = measure()
+			}
+			if wrong(used, kept) {
 				t.Errorf("%d bytes of %d are kept", kept, used)
 			}
-			runtime.KeepAlive(all)
 		})
 	}
 }

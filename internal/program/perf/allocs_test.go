@@ -21,13 +21,19 @@ func TestRoundsAllocateNothingForAMessage(t *testing.T) {
 		{Op: OpSend, Test: TestLatency, Iterations: 2_000},
 		{Op: OpAtomic, Test: TestLatency, Iterations: 2_000},
 	} {
-		r, err := Run(t.Context(), dev, nil, address, o)
-		if err != nil {
-			t.Fatal(err)
-		}
 		const few = 0.2 // goroutines that wait in the engine, and the like
-		if n := *r.Results[0].AllocsPerOp; n > few {
-			t.Errorf("%s %s: %.3f objects for a message", o.Op, o.Test, n)
+		// Where the scheduler keeps the program from polling, its connections change hands, which
+		// allocates; what a message allocates, it does each time.
+		least := few + 1
+		for tries := 0; least > few && tries < 10; tries++ {
+			r, err := Run(t.Context(), dev, nil, address, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			least = min(least, *r.Results[0].AllocsPerOp)
+		}
+		if least > few {
+			t.Errorf("%s %s: %.3f objects for a message", o.Op, o.Test, least)
 		}
 	}
 }

@@ -29,12 +29,17 @@ func TestRefusedWritesCostNothing(t *testing.T) {
 		t.Fatalf("a file as large as all: %v", err)
 	}
 	n := must(fs.node(t.Context(), h))(t)
-	pages, bytes, before := len(n.file.pages), fs.bytes.Load(), heap()
+	pages, bytes := len(n.file.pages), fs.bytes.Load()
 	const refused = 20_000
-	for i := range uint64(refused) {
-		if err := fs.Write(t.Context(), h, p[:100_000], 1<<30+i<<20, false); !errors.Is(err, vfs.ErrNoSpace) {
-			t.Fatalf("write %d: %v", i, err)
+	more := int64(0)
+	for tries := 0; tries == 0 || more > 200_000 && tries < 5; tries++ { // as below
+		before := heap()
+		for i := range uint64(refused) {
+			if err := fs.Write(t.Context(), h, p[:100_000], 1<<30+i<<20, false); !errors.Is(err, vfs.ErrNoSpace) {
+				t.Fatalf("write %d: %v", i, err)
+			}
 		}
+		more = heap() - before
 	}
 	if got := len(n.file.pages); got != pages {
 		t.Errorf("%d pages, not %d", got, pages)
@@ -42,7 +47,7 @@ func TestRefusedWritesCostNothing(t *testing.T) {
 	if got := fs.bytes.Load(); got != bytes {
 		t.Errorf("%d bytes are counted, not %d", got, bytes)
 	}
-	if more := heap() - before; more > 200_000 { // 10 for each
+	if more > 200_000 { // 10 for each
 		t.Errorf("%d bytes of memory for %d refused writes", more, refused)
 	}
 	runtime.KeepAlive(fs)
@@ -88,51 +93,68 @@ func TestCountedBytesAreHonest(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			before := heap()
-			fs := New(Options{})
-			for i := range n {
-				if err := make1(fs, i); err != nil {
-					t.Fatal(err)
-				}
+			// The heap is that of the process: what an earlier test has left may be freed meanwhile.
+			// What is counted wrongly is so each time.
+			err := costs(t, what, n, make1)
+			for tries := 1; err != nil && tries < 5; tries++ {
+				t.Log(err)
+				err = costs(t, what, n, make1)
 			}
-			took, counted := heap()-before, fs.bytes.Load()
-			t.Logf("%d bytes each, of which %d are counted", took/n, counted/n)
-			if counted < took*9/10 || counted > 2*took {
-				t.Errorf("%d bytes are counted for %d that are taken", counted, took)
-			}
-			// And all of it is given back, by counting and by the memory.
-			list := map[string]bool{}
-			_, err := fs.ReadDir(t.Context(), fs.Root(), 0, false, func(e vfs.Entry) bool {
-				list[e.Name] = true
-				return true
-			})
 			if err != nil {
-				t.Fatal(err)
-			}
-			for name := range list {
-				if what == "directories" {
-					err = fs.Rmdir(t.Context(), fs.Root(), name)
-				} else {
-					err = fs.Remove(t.Context(), fs.Root(), name)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			clear(list)
-			list = nil
-			if got := fs.bytes.Load(); got != 0 {
-				t.Errorf("%d bytes are counted of nothing", got)
-			}
-			if left := heap() - before; left > took/4 {
-				t.Errorf("%d bytes of %d are left of nothing", left, took)
-			}
-			runtime.KeepAlive(fs)
-			if err := fs.Close(); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+// costs makes n things and removes them. It returns an error if what is counted is not what they
+// take, or if something of them is left.
+func costs(t *testing.T, what string, n int, make1 func(fs *FS, i int) error) error {
+	before := heap()
+	fs := New(Options{})
+	for i := range n {
+		if err := make1(fs, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took, counted := heap()-before, fs.bytes.Load()
+	t.Logf("%d bytes each, of which %d are counted", took/int64(n), counted/int64(n))
+	var wrong error
+	if counted < took*9/10 || counted > 2*took {
+		wrong = fmt.Errorf("%d bytes are counted for %d that are taken", counted, took)
+	}
+	// And all of it is given back, by counting and by the memory.
+	list := map[string]bool{}
+	_, err := fs.ReadDir(t.Context(), fs.Root(), 0, false, func(e vfs.Entry) bool {
+		list[e.Name] = true
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range list {
+		if what == "directories" {
+			err = fs.Rmdir(t.Context(), fs.Root(), name)
+		} else {
+			err = fs.Remove(t.Context(), fs.Root(), name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	clear(list)
+	list = nil
+	if got := fs.bytes.Load(); got != 0 {
+		t.Errorf("%d bytes are counted of nothing", got)
+	}
+	if left := heap() - before; left > took/4 {
+		wrong = errors.Join(wrong, fmt.Errorf("%d bytes of %d are left of nothing", left, took))
+	}
+	runtime.KeepAlive(fs)
+	if err := fs.Close(); err != nil {
+		t.Error(err)
+	}
+	return wrong
 }
 
 // Names reach the bound by themselves.
