@@ -60,25 +60,36 @@ func TestOurNFSClientPasses(t *testing.T) {
 			}
 		}
 	})
-	const answer = 3 * time.Second // some cases wait that long for a call that is not to come
-	r := conformance.Runner{
-		Groups: All(), Profile: profile.NewRPCRDMA("", l, answer, profile.Export{}),
-		Options: conformance.Options{Strict: true, Timeout: answer, Quiet: quiet},
-	}
-	report, err := r.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, res := range report.Results {
-		switch res.Verdict {
-		case conformance.Fail:
-			t.Errorf("%s: %s", res.Case, res.Reason)
-		case conformance.Inconclusive: // a busy machine
-			t.Logf("%s: %s", res.Case, res.Reason)
-		default:
+	// Some cases wait for a call that is not to come, so an answer has little time. Verdicts that
+	// hang on it are no longer reached, or are wrong, on a slow machine; then it has more.
+	for answer := 3 * time.Second; ; answer *= 4 {
+		r := conformance.Runner{
+			Groups: All(), Profile: profile.NewRPCRDMA("", l, answer, profile.Export{}),
+			Options: conformance.Options{Strict: true, Timeout: answer, Quiet: quiet},
 		}
-	}
-	if n := report.Totals; n.Pass <= n.Inconclusive {
-		t.Errorf("the client is hardly seen: %+v", n)
+		report, err := r.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := report.Totals
+		seen := n.Pass > n.Inconclusive
+		if seen && n.Fail == 0 {
+			return
+		}
+		complain, last := t.Logf, answer >= time.Minute/2
+		if last {
+			complain = t.Errorf
+		}
+		for _, res := range report.Results {
+			if res.Verdict == conformance.Fail {
+				complain("%s: %s", res.Case, res.Reason)
+			}
+		}
+		if !seen {
+			complain("the client is hardly seen: %+v", n)
+		}
+		if last {
+			return
+		}
 	}
 }

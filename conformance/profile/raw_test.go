@@ -22,7 +22,7 @@ func TestRawAcceptsTheNewestConnection(t *testing.T) {
 		}
 		defer last.Close()
 	}
-	session, err := NewRaw("", l.(*net.TCPListener), 10*time.Second).Begin(t.Context(), nil)
+	session, err := NewRaw("", l.(*net.TCPListener), time.Minute).Begin(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

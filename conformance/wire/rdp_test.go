@@ -127,13 +127,13 @@ func TestSegmentsAreShownInTheOrderOfTheirNumbers(t *testing.T) {
 		}
 		c := NewConn(&script{in: in, err: syscall.ECONNRESET}, NewTape(), nil)
 		for want := range 3 {
-			a, err := c.Next(time.Second)
+			a, err := c.Next(soon)
 			if err != nil || int(a.Payload[0]) != want || len(a.Faults) > 0 {
 				t.Fatalf("order %v: segment %d is %v, %v", order, want, a, err)
 			}
 		}
 		var ended *EndError
-		if _, err := c.Next(time.Second); !errors.As(err, &ended) || ended.End != Finished {
+		if _, err := c.Next(soon); !errors.As(err, &ended) || ended.End != Finished {
 			t.Errorf("order %v: the end is %v", order, err)
 		}
 	}
@@ -151,12 +151,12 @@ func TestEndsOfConnectionsOfRDP(t *testing.T) {
 	} {
 		c := NewConn(&script{in: tt.in, err: tt.err}, NewTape(), nil)
 		var ended *EndError
-		if _, err := c.Next(time.Second); !errors.As(err, &ended) || ended.End != tt.want || c.End() != tt.want {
+		if _, err := c.Next(soon); !errors.As(err, &ended) || ended.End != tt.want || c.End() != tt.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	c := NewConn(&script{err: os.ErrDeadlineExceeded}, NewTape(), nil)
-	if _, err := c.Next(time.Second); !errors.Is(err, ErrSilence) {
+	if _, err := c.Next(soon); !errors.Is(err, ErrSilence) {
 		t.Errorf("nothing: %v", err)
 	}
 }
@@ -173,12 +173,12 @@ func TestNumbersOfSegmentsAreJudged(t *testing.T) {
 	} {
 		c := NewConn(&script{in: in, err: os.ErrDeadlineExceeded}, NewTape(), nil)
 		for want := range 2 {
-			a, err := c.Next(time.Second)
+			a, err := c.Next(soon)
 			if err != nil || int(a.Payload[0]) != want {
 				t.Errorf("%s: segment %d is %v, %v", name, want, a, err)
 			}
 		}
-		if _, err := c.Next(time.Second); err == nil {
+		if _, err := c.Next(soon); err == nil {
 			t.Errorf("%s: there is a third segment", name)
 		}
 		if !slices.ContainsFunc(c.Faults(), func(f Fault) bool { return f.Rule == FaultNumber }) {
@@ -195,11 +195,11 @@ func TestStartUpOverRDP(t *testing.T) {
 	if err := c.SendFrame(Frame{Key: RequestKey, Rev: 2, Flags: FlagS, Private: Enhanced{IRD: 1, ORD: 2}.Octets()}, ""); err != nil {
 		t.Fatal(err)
 	}
-	f, err := c.ReadFrame(time.Second)
+	f, err := c.ReadFrame(soon)
 	if err != nil || f.String() != want.String() || !bytes.Equal(f.Private, want.Private) {
 		t.Errorf("%v, %v; want %v", f, err, want)
 	}
-	if a, err := c.Next(time.Second); err != nil || a.Payload[0] != 0 {
+	if a, err := c.Next(soon); err != nil || a.Payload[0] != 0 {
 		t.Errorf("%v, %v", a, err)
 	}
 	if err := c.SendSegment(Untagged(Send, nil), Flaw{}); err != nil {

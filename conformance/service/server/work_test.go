@@ -124,7 +124,7 @@ func TestFastRegisterAndInvalidateChangeTheKey(t *testing.T) {
 	for key := range uint8(2) {
 		key += uint8(r.STag) + 1
 		fast := must(b.FastRegister(t.Context(), service.FastRegisterArgs{
-			QP: b.qp, MR: r.MR, Length: 32, Key: key, Access: []string{service.LocalWrite, service.RemoteWrite}, Base: 0x7FFF_0000_0000_1000, Timeout: 5000,
+			QP: b.qp, MR: r.MR, Length: 32, Key: key, Access: []string{service.LocalWrite, service.RemoteWrite}, Base: 0x7FFF_0000_0000_1000, Timeout: int(patience.Milliseconds()),
 		}))(t)
 		if uint8(fast.STag) != key || fast.TO != 0x7FFF_0000_0000_1000 || fast.Length != 32 {
 			t.Fatalf("fast registration made %+v", fast)
@@ -132,9 +132,9 @@ func TestFastRegisterAndInvalidateChangeTheKey(t *testing.T) {
 		a.posts(t, service.Post{Op: service.OpWrite, Data: []byte{key}, Remote: fast.Remote(31)})
 		a.posts(t, service.Post{Op: service.OpRead, Remote: fast.Remote(0)}) // of nothing: the Write is there when it is
 		b.holds(t, r, 31, []byte{key})
-		check(t, b.Invalidate(t.Context(), service.InvalidateArgs{QP: b.qp, STag: fast.STag, Timeout: 5000}))
+		check(t, b.Invalidate(t.Context(), service.InvalidateArgs{QP: b.qp, STag: fast.STag, Timeout: int(patience.Milliseconds())}))
 	}
-	refused(t, b.Invalidate(t.Context(), service.InvalidateArgs{QP: b.qp, STag: 0x100, Timeout: 5000}), service.CodeRefused)
+	refused(t, b.Invalidate(t.Context(), service.InvalidateArgs{QP: b.qp, STag: 0x100, Timeout: int(patience.Milliseconds())}), service.CodeRefused)
 }
 
 func TestWindowsOpenAPartOfARegion(t *testing.T) {
@@ -144,7 +144,7 @@ func TestWindowsOpenAPartOfARegion(t *testing.T) {
 		w := must(b.Window(t.Context(), service.WindowArgs{Type: typ}))(t)
 		key := uint8(w.STag) + 1
 		bound := must(b.Bind(t.Context(), service.BindArgs{
-			QP: b.qp, MW: w.MW, MR: r.MR, Offset: 16, Length: 8, Access: []string{service.RemoteWrite}, Key: key, Timeout: 5000,
+			QP: b.qp, MW: w.MW, MR: r.MR, Offset: 16, Length: 8, Access: []string{service.RemoteWrite}, Key: key, Timeout: int(patience.Milliseconds()),
 		}))(t)
 		if typ == 2 && uint8(bound.STag) != key || bound.TO != r.TO+16 {
 			t.Errorf("type %d is bound as %+v", typ, bound)
@@ -166,7 +166,7 @@ func TestCompletionsBeforeTheOneThatIsWaitedForAreKept(t *testing.T) {
 	ids := must(a.Post(t.Context(), a.qp, service.Post{Op: service.OpSend, Data: []byte{1}}, service.Post{Op: service.OpSend, Data: []byte{2}}))(t)
 	w := must(a.Window(t.Context(), service.WindowArgs{Type: 1}))(t)
 	r := must(a.Register(t.Context(), service.RegisterArgs{Length: 1, Access: []string{service.BindWindow}}))(t)
-	must(a.Bind(t.Context(), service.BindArgs{QP: a.qp, MW: w.MW, MR: r.MR, Length: 1, Access: []string{service.RemoteRead}, Timeout: 5000}))(t)
+	must(a.Bind(t.Context(), service.BindArgs{QP: a.qp, MW: w.MW, MR: r.MR, Length: 1, Access: []string{service.RemoteRead}, Timeout: int(patience.Milliseconds())}))(t)
 	for _, id := range ids {
 		if c := a.completes(t, service.SendQueue, service.OpSend); c.ID != id {
 			t.Errorf("completion of %d; want %d", c.ID, id)
@@ -299,7 +299,7 @@ func TestCompletionsThatAreKeptHaveABound(t *testing.T) {
 	w := must(a.Window(t.Context(), service.WindowArgs{Type: 1}))(t)
 	r := must(a.Register(t.Context(), service.RegisterArgs{Length: 1, Access: []string{service.BindWindow}}))(t)
 	bind := func() error {
-		_, err := a.Bind(t.Context(), service.BindArgs{QP: a.qp, MW: w.MW, MR: r.MR, Length: 1, Access: []string{service.RemoteRead}, Timeout: 5000})
+		_, err := a.Bind(t.Context(), service.BindArgs{QP: a.qp, MW: w.MW, MR: r.MR, Length: 1, Access: []string{service.RemoteRead}, Timeout: int(patience.Milliseconds())})
 		return err
 	}
 	var ids []uint64
