@@ -19,6 +19,9 @@ import (
 // overMPA are the tests that are not run over a lower layer that changes the order of
 // segments, and why.
 var overMPA = because(map[string][]string{
+	"shares of requests, which a layer without delay leaves to the scheduler: it has layers of its own": {
+		"TestNeitherResponsesNorRequestsStarve",
+	},
 	"connections whose MPA Request is not in, or comes slowly; hosts and descriptors of TCP": {
 		"TestArrivalHasAMomentForItsRequest",
 		"TestGarbageOnThePortIsDroppedAtOnce",
