@@ -14,7 +14,7 @@ import (
 // Two RNICs of one process connect over loopback: one listens, the other one
 // connects.
 func ExampleQP_Connect() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	// A queue pair needs a device, a protection domain and completion queues.
@@ -165,7 +165,7 @@ func ExampleQP_PostSend_writeAndRead() {
 // A program that waits for many completion queues has them tell a channel, which
 // also has a descriptor for poll or epoll.
 func ExampleCompletionChannel() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a, b := connected()
 	defer a.dev.Close()

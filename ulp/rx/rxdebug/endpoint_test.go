@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"urnic/internal/test/loopback"
 	"urnic/ulp/rx"
 	"urnic/ulp/rx/rxdebug"
 	"urnic/ulp/rx/rxudp"
@@ -107,12 +107,7 @@ func TestOwnEndpoint(t *testing.T) {
 
 // Where nobody listens, the kernel says so at once.
 func TestNobodyListens(t *testing.T) {
-	l, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := netip.MustParseAddrPort(l.LocalAddr().String())
-	l.Close()
+	addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), loopback.Port(t))
 	c, err := rxdebug.Dial(t.Context(), addr, rxdebug.Config{Timeout: time.Hour, Retry: time.Hour})
 	if err != nil {
 		t.Fatal(err)
