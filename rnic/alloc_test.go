@@ -23,13 +23,23 @@ func TestWorkRequestsAllocateNothing(t *testing.T) {
 					step()
 				}
 				runtime.GC()
-				// A stray one is the runtime's own.
-				if n := testing.AllocsPerRun(200, step); n >= 1 {
+				if n := allocations(step); n >= 1 {
 					t.Errorf("%v allocations for %d requests of %d octets", n, batch, size)
 				}
 			})
 		}
 	}
+}
+
+// allocations returns how many allocations a step takes, at least. A stray one is the runtime's own;
+// and where the scheduler keeps this program from its queues, its connections change hands, which
+// allocates. What a request allocates, it does each time.
+func allocations(step func()) float64 {
+	least := testing.AllocsPerRun(200, step)
+	for tries := 1; least >= 1 && tries < 10; tries++ {
+		least = min(least, testing.AllocsPerRun(200, step))
+	}
+	return least
 }
 
 // Nor for a receive of an SRQ.
@@ -54,7 +64,7 @@ func TestReceivesOfAnSRQAllocateNothing(t *testing.T) {
 		step()
 	}
 	runtime.GC()
-	if n := testing.AllocsPerRun(200, step); n >= 1 {
+	if n := allocations(step); n >= 1 {
 		t.Errorf("%v allocations for %d receives", n, batch)
 	}
 }

@@ -128,7 +128,7 @@ func TestHostileProcessesDelayNobody(t *testing.T) {
 			}
 		}()
 	}
-	const patience = 300 * time.Millisecond
+	const patience = 3 * time.Second // in which the one that is well answers on a slow machine too
 	began := time.Now()
 	answers, _, err := Gather(t.Context(), dir, patience)
 	if took := time.Since(began); err != nil || took > 3*patience {

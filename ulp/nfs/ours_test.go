@@ -3,6 +3,7 @@ package nfs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"urnic/internal/test/loopback"
 	"urnic/rnic"
 	"urnic/ulp/nfs"
 	"urnic/ulp/nfs/nfs3"
@@ -236,15 +238,8 @@ func TestDialFile(t *testing.T) {
 
 // A server that is not there is told of at once, however patient calls are.
 func TestDialTellsAtOnce(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(address)
+	port := fmt.Sprint(loopback.Port(t))
+	address := net.JoinHostPort("127.0.0.1", port)
 	for _, scheme := range []string{"nfs", "nfs+rdma"} {
 		_, err := nfs.Dial(t.Context(), scheme+"://"+address+"/x?mountport="+port, nfs.Config{Device: openDevice(t)})
 		if !errors.Is(err, syscall.ECONNREFUSED) {

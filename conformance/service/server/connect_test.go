@@ -2,11 +2,13 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"slices"
 	"testing"
 
 	"urnic/conformance/service"
+	"urnic/internal/test/loopback"
 	"urnic/mpa"
 )
 
@@ -167,11 +169,9 @@ func TestInsufficientIRDIsReportedWithTheRequest(t *testing.T) {
 
 func TestConnectToNobodyIsANetworkError(t *testing.T) {
 	a := dial(t, serving(t, Options{}))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	l.Close()
-	qp := must(a.Connect(t.Context(), service.ConnectArgs{Address: l.Addr().String()}))(t).QP
-	_, err = a.Connected(t.Context(), qp, patience)
+	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(loopback.Port(t)))
+	qp := must(a.Connect(t.Context(), service.ConnectArgs{Address: address}))(t).QP
+	_, err := a.Connected(t.Context(), qp, patience)
 	refused(t, err, service.CodeNetwork)
 }
 
