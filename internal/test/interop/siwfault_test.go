@@ -38,9 +38,9 @@ const (
 // what it has found, or nothing. The last two are of a case of the conformance suite, and are
 // recognised by its reason.
 var faults = [numFaults]struct {
-	name  string
-	found func(*evidence) string
-	case_ *regexp.Regexp
+	name   string
+	found  func(*evidence) string
+	reason *regexp.Regexp
 }{
 	splitCRC:            {name: "takes a CRC that comes in pieces for wrong", found: (*evidence).splitCRC},
 	wrongCRC:            {name: "sends a wrong CRC", found: (*evidence).wrongCRC},
@@ -48,8 +48,8 @@ var faults = [numFaults]struct {
 	lostListener:        {name: "takes the end of a connection for that of its listener", found: (*evidence).lostListener},
 	overlookedTerminate: {name: "overlooks a Terminate", found: (*evidence).overlookedTerminate},
 	failedGoodbye:       {name: "fails a Send that has arrived", found: (*evidence).failedGoodbye},
-	filledEmptyRead:     {name: "answers an empty Read with data", case_: regexp.MustCompile(`Response of 0 octets.*; got RDMA Read Response, .* 16 octets`)},
-	closedInstead:       {name: "closes in place of a Terminate", case_: regexp.MustCompile(`Terminate.*; got the connection was closed by FIN`)},
+	filledEmptyRead:     {name: "answers an empty Read with data", reason: regexp.MustCompile(`Response of 0 octets.*; got RDMA Read Response, .* 16 octets`)},
+	closedInstead:       {name: "closes in place of a Terminate", reason: regexp.MustCompile(`Terminate.*; got the connection was closed by FIN`)},
 }
 
 func (f fault) String() string { return "siw " + faults[f].name }
@@ -70,7 +70,7 @@ func recognise(e *evidence) (f fault, found string, ok bool) {
 // recogniseCase returns which fault explains that a case of the conformance suite has failed.
 func recogniseCase(reason string) (f fault, ok bool) {
 	for f := range numFaults {
-		if c := faults[f].case_; c != nil && c.MatchString(reason) {
+		if r := faults[f].reason; r != nil && r.MatchString(reason) {
 			return f, true
 		}
 	}
