@@ -42,17 +42,27 @@ func walk(err error, yield func(error) bool) bool {
 	if !yield(err) {
 		return false
 	}
-	switch e := err.(type) { //nolint:errorlint // each link of the chain has its turn
-	case interface{ Unwrap() error }:
-		return walk(e.Unwrap(), yield)
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			if !walk(err, yield) {
-				return false
-			}
+	for _, e := range causes(err) {
+		if !walk(e, yield) {
+			return false
 		}
 	}
 	return true
+}
+
+// causes returns what an error wraps.
+func causes(err error) []error {
+	switch e := err.(type) { //nolint:errorlint // each link of the chain has its turn
+	case interface{ WrappedErrors() []error }: // of go-multierror, whose Unwrap has the first alone
+		return e.WrappedErrors()
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return []error{inner}
+		}
+	}
+	return nil
 }
 
 // undialed returns where nobody listened, as "A or B"; other if that is not known.
@@ -85,8 +95,9 @@ func wantsChain(cmd *cobra.Command) bool {
 	return level != nil && strings.EqualFold(level.Value.String(), "debug") || debug != nil && debug.Value.String() == "true"
 }
 
-// logChain writes a record for each layer that an error has passed and that has added to it.
-func logChain(w io.Writer, err error) {
+// logChain writes a record for each layer that an error has passed and that has added to it. The
+// user may have been told the outermost, or of an interruption in place of all.
+func logChain(w io.Writer, err error, told bool) {
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var links []error // the innermost of those that say the same
 	for e := range chain(err) {
@@ -96,7 +107,10 @@ func logChain(w io.Writer, err error) {
 		}
 		links = append(links, e)
 	}
-	for _, e := range links[1:] { // the first is what the user has been told
+	if told {
+		links = links[1:]
+	}
+	for _, e := range links {
 		log.Debug("cause", "type", fmt.Sprintf("%T", e), "error", e.Error())
 	}
 }

@@ -202,7 +202,10 @@ func runConform(ctx context.Context, o conformOptions, stdout, stderr io.Writer)
 	if r.Count() == 0 {
 		return untested(fmt.Errorf("the selected cases do not run with the profile %s over %s: --list shows where they run", o.profile, p.LLP()))
 	}
-	if err := o.reach(ctx, p); err != nil {
+	switch err := o.reach(ctx, p); {
+	case err != nil && ctx.Err() != nil: // which says nothing of the target
+		return err
+	case err != nil:
 		return untested(err)
 	}
 	bar := newProgress(stderr, int64(r.Count()))
@@ -383,10 +386,11 @@ func writeTo(name string, stdout io.Writer, write func(io.Writer) error) (err er
 	if name == "-" {
 		return write(stdout)
 	}
-	f, err := os.Create(name)
+	created, err := os.Create(name)
 	if err != nil {
-		return err
+		return alwaysTell(err)
 	}
+	f := &outputFile{created}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return write(f)
 }

@@ -105,7 +105,7 @@ func runConformServe(ctx context.Context, o *conformServeOptions, stdout, stderr
 	}
 	out.print(o.ready(l.Addr()))
 	options := server.Options{Device: cfg, MaxSessions: o.maxSessions, ConnectAnywhere: o.connectAnywhere}
-	return errors.Join(server.Serve(ctx, l, options), out.failed)
+	return errors.Join(unlessEnded(ctx, server.Serve(ctx, l, options)), out.failed)
 }
 
 // ready is the line that says that the service listens.

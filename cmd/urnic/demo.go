@@ -100,7 +100,7 @@ func runDemo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (err 
 	}
 	err = errors.Join(err, checkRecording(ctx, ladder, &recording, layer == nil))
 	if o.json {
-		err = errors.Join(err, report.write(stdout, err))
+		err = errors.Join(err, report.write(ctx, stdout, err))
 	}
 	return err
 }
@@ -133,8 +133,8 @@ func (d *demoReport) add(r demo.Result) {
 	d.Steps = append(d.Steps, demoStep{r.Name, r.Err == nil, r.Checked})
 }
 
-func (d *demoReport) write(w io.Writer, err error) error {
-	d.OK, d.Error = err == nil, text(err)
+func (d *demoReport) write(ctx context.Context, w io.Writer, err error) error {
+	d.OK, d.Error = err == nil, reason(ctx, err)
 	return writeJSON(w, "urnic-demo/1", d)
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -153,12 +152,12 @@ func (d *deviceFlags) record(dev *device, stdout io.Writer) (io.Writer, error) {
 	return f, nil
 }
 
-func createRecording(name string) (*os.File, error) {
+func createRecording(name string) (*outputFile, error) {
 	f, err := capture.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("--pcap: the recording can't be written, give a file that can be: %w", err)
 	}
-	return f, nil
+	return &outputFile{f}, nil
 }
 
 func (d *device) closeFiles() error {

@@ -185,7 +185,7 @@ func runDissect(ctx context.Context, o dissectOptions, files []string, stdin io.
 	for _, name := range files {
 		r, err := dissectFile(ctx, o, name, stdin, w, p)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			errs = append(errs, unlessEnded(ctx, fmt.Errorf("%s: %w", name, err)))
 		}
 		if r == nil {
 			continue

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 )
 
@@ -47,3 +48,19 @@ func plainWriter(w io.Writer) io.Writer {
 	}
 	return w
 }
+
+// An outputFile is a file that a command writes because a user wants it. Of what is lost of it, the
+// user is told even if the command was interrupted.
+type outputFile struct{ f *os.File }
+
+func (o *outputFile) Write(b []byte) (int, error) {
+	n, err := o.f.Write(b)
+	return n, alwaysTell(err)
+}
+
+func (o *outputFile) WriteAt(b []byte, at int64) (int, error) {
+	n, err := o.f.WriteAt(b, at)
+	return n, alwaysTell(err)
+}
+
+func (o *outputFile) Close() error { return alwaysTell(o.f.Close()) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"urnic/internal/host/version"
 	"urnic/internal/test/leakcheck"
@@ -53,6 +54,10 @@ func ok(t *testing.T, args ...string) string {
 	return out
 }
 
+// hangGuard is how long tests wait for what must come. It only ends those that hang: nothing
+// may depend on how fast a machine is.
+const hangGuard = 2 * time.Minute
+
 // A process is a run of the command in the background.
 type process struct {
 	args        []string
@@ -82,15 +87,35 @@ func startWith(t *testing.T, stdin io.Reader, args ...string) *process {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-p.done
+		p.wait(t)
 	})
 	return p
+}
+
+// wait waits for the end.
+func (p *process) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(hangGuard):
+		t.Fatalf("%v does not end; stderr %q, stdout:\n%s", p.args, p.errOut.String(), p.out.String())
+	}
+}
+
+// wasInterrupted interrupts the command, which must end as one whose work was interrupted.
+func (p *process) wasInterrupted(t *testing.T) {
+	t.Helper()
+	p.interrupt()
+	p.wait(t)
+	if p.status != statusInterrupted || p.errOut.String() != "urnic: interrupted\n" {
+		t.Errorf("%v: status %d, stderr %q", p.args, p.status, p.errOut.String())
+	}
 }
 
 // end waits for the end, which must be a success that nothing is said of.
 func (p *process) end(t *testing.T) {
 	t.Helper()
-	<-p.done
+	p.wait(t)
 	if p.status != 0 || p.errOut.String() != "" {
 		t.Errorf("%v: status %d, stderr %q, stdout:\n%s", p.args, p.status, p.errOut.String(), p.out.String())
 	}
@@ -135,6 +160,7 @@ func (o *output) String() string {
 // wait waits until the output holds a text.
 func (o *output) wait(t *testing.T, text string) {
 	t.Helper()
+	hung := time.After(hangGuard)
 	for {
 		o.mu.Lock()
 		if strings.Contains(o.b.String(), text) {
@@ -152,6 +178,8 @@ func (o *output) wait(t *testing.T, text string) {
 		case <-more:
 		case <-t.Context().Done():
 			t.Fatalf("%q was never written", text)
+		case <-hung:
+			t.Fatalf("%q was not written in %v, but:\n%s", text, hangGuard, o.String())
 		}
 	}
 }

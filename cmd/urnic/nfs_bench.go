@@ -156,7 +156,7 @@ func (o *nfsBenchOptions) run(ctx context.Context, address string, stdout, stder
 			FileSize int64             `json:"file_size"`
 			Results  []nfsbench.Result `json:"results"`
 			Error    string            `json:"error,omitempty"`
-		}{address, o.FileSize, results, text(err)}
+		}{address, o.FileSize, results, reason(ctx, err)}
 		out := stdout
 		if o.pcap == "-" {
 			out = stderr

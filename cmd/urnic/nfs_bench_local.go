@@ -67,7 +67,9 @@ func (o *nfsBenchOptions) runLocal(ctx context.Context, stdout, stderr io.Writer
 	}()
 	defer func() {
 		stop()
-		err = errors.Join(err, <-over)
+		if failed := <-over; ctx.Err() == nil { // else it may not have ended in time
+			err = errors.Join(err, failed)
+		}
 	}()
 	var at struct{ TCP, RDMA string }
 	if err := json.NewDecoder(said).Decode(&at); err != nil {
@@ -91,7 +93,7 @@ func (o *nfsBenchOptions) runLocal(ctx context.Context, stdout, stderr io.Writer
 		r.compare()
 	}
 	if o.json {
-		report.Error = text(err)
+		report.Error = reason(ctx, err)
 		return errors.Join(err, writeJSON(stdout, "urnic-nfs-bench-local/1", report))
 	}
 	return errors.Join(err, report.table(stdout))

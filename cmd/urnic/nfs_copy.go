@@ -147,11 +147,12 @@ func (o *nfsCopyOptions) copy(cmd *cobra.Command, address string, do func(c *cop
 			c.out.w = cmd.ErrOrStderr()
 		}
 		err := do(c, name)
-		return errors.Join(err, c.out.failed, c.skipped.err())
+		return errors.Join(err, c.out.failed, alwaysTell(c.skipped.err()))
 	})
 }
 
-// skip notes a file that can't be copied, in spite of which the others are.
+// skip notes a file that can't be copied, in spite of which the others are. That it was
+// interrupted is none of the reasons.
 func (c *copier) skip(err error) { c.skipped.add(err) }
 
 // A nfsCopy is what --json says of a file.

@@ -131,19 +131,20 @@ func (c *copier) getFile(root *os.Root, name, local string, info fs.FileInfo) (e
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	temporary := "." + rand.Text()[:12] + ".part"
-	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	created, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
 	if err != nil {
-		return err
+		return alwaysTell(err)
 	}
+	out := &outputFile{created}
 	p := c.progress(name, info.Size())
 	n, err := f.WithContext(c.ctx).WriteTo(progressWriter{out, p})
 	p.end()
 	err = errors.Join(err, out.Close())
 	if err == nil {
-		err = root.Rename(temporary, local)
+		err = alwaysTell(root.Rename(temporary, local))
 	}
 	if err != nil {
-		return errors.Join(err, root.Remove(temporary))
+		return errors.Join(err, alwaysTell(root.Remove(temporary)))
 	}
 	c.did(name, local, n, time.Since(begun))
 	return nil

@@ -110,7 +110,7 @@ func (o *nfsLsOptions) list(ctx context.Context, c *nfs.Client, name string, out
 	}
 	var failed failures
 	l := lister{c: c, unsorted: o.unsorted}
-	failed.add(o.listDir(ctx, &l, name, "", out, &failed))
+	failed.add(unlessEnded(ctx, o.listDir(ctx, &l, name, "", out, &failed)))
 	return failed.err()
 }
 
@@ -129,7 +129,7 @@ func (o *nfsLsOptions) listDir(ctx context.Context, l *lister, name, below strin
 		if err == nil && o.recursive && info.IsDir() {
 			err = o.listDir(ctx, l, full, short, out, failed)
 		}
-		failed.add(err)
+		failed.add(unlessEnded(ctx, err))
 		return ctx.Err()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"urnic/internal/host/printable"
 	"urnic/ulp/nfs/nfs3"
 )
 
@@ -127,6 +128,9 @@ func (c *copier) putStream(r io.Reader, from, name string, perm fs.FileMode, siz
 	n, err := f.ReadFrom(progressReader{r, p})
 	p.end()
 	if err = errors.Join(err, f.Close()); err != nil {
+		if c.ctx.Err() != nil {
+			err = errors.Join(err, alwaysTell(fmt.Errorf("%s is incomplete on the server", printable.Name(path.Join(c.s.Target().Path, name)))))
+		}
 		return err
 	}
 	c.did(from, name, n, time.Since(begun))

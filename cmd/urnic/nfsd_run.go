@@ -47,7 +47,7 @@ func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err
 	s := &nfsServer{o: o, serving: make(chan error, 4)}
 	defer func() {
 		for _, c := range slices.Backward(s.close) {
-			err = errors.Join(err, c())
+			err = errors.Join(err, alwaysTell(c()))
 		}
 	}()
 	if err := s.open(ctx, stdout, stderr); err != nil {
@@ -55,7 +55,7 @@ func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err
 	}
 	if o.registerRpcbind {
 		if err := s.register(ctx); err != nil {
-			return errors.Join(err, s.unregister(context.WithoutCancel(ctx)))
+			return errors.Join(err, alwaysTell(s.unregister(context.WithoutCancel(ctx))))
 		}
 	}
 	out := &lines{w: stdout}
@@ -87,7 +87,7 @@ func runNFSD(ctx context.Context, o *nfsdOptions, stdout, stderr io.Writer) (err
 			err = errors.Join(err, e)
 		}
 	}
-	return errors.Join(err, out.failed)
+	return errors.Join(alwaysTell(err), out.failed) // none is because the server was interrupted
 }
 
 // open opens all that the server is made of.

@@ -23,6 +23,6 @@ func startProfile(file string) (stop func() error, err error) {
 	}
 	return func() error {
 		pprof.StopCPUProfile()
-		return errors.Join(k.lost(), f.Close())
+		return alwaysTell(errors.Join(k.lost(), f.Close()))
 	}, nil
 }

@@ -95,14 +95,14 @@ func measurePerf(ctx context.Context, o *perfOptions, address string, stdout, st
 	err = errors.Join(err, stop())
 	view.end()
 	if report != nil && o.json {
-		report.Error = text(err)
+		report.Error = reason(ctx, err)
 		err = errors.Join(err, writeJSON(out, "urnic-perf/1", report))
 	}
 	if err == nil && plot != nil {
 		err = report.WriteSVG(plot)
 	}
 	if page != nil && report != nil {
-		report.Error = text(err)
+		report.Error = reason(ctx, err)
 		err = errors.Join(err, report.WriteHTML(page, toolName()))
 	}
 	return err
@@ -188,7 +188,7 @@ func (v *perfView) hooks() perf.Hooks {
 }
 
 // A picture is a file that a flag names, or nil.
-type picture struct{ *os.File }
+type picture struct{ *outputFile }
 
 // createPicture makes the file before the work, so that it is not in vain.
 func createPicture(name, what string) (*picture, error) {
@@ -199,7 +199,7 @@ func createPicture(name, what string) (*picture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s can't be written, give a file that can be: %w", what, err)
 	}
-	return &picture{f}, nil
+	return &picture{&outputFile{f}}, nil
 }
 
 func (p *picture) close() error {
@@ -226,5 +226,5 @@ func runPerfServer(ctx context.Context, o *perfOptions, stdout, stderr io.Writer
 	}
 	out.print(fmt.Sprintf("listening at %v", l.Addr()))
 	s := &perf.Server{Device: dev.Device, MaxMemory: o.MaxMemory, Log: out.print}
-	return errors.Join(s.Serve(ctx, l), out.failed)
+	return errors.Join(unlessEnded(ctx, s.Serve(ctx, l)), out.failed)
 }

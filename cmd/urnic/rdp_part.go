@@ -11,34 +11,34 @@ import (
 
 // A partFile is a file that gets its name when it is whole.
 type partFile struct {
-	*os.File
-	dir string
+	*outputFile
+	name, dir string
 }
 
 // createPart creates one in a directory.
 func createPart(dir string, perm fs.FileMode) (*partFile, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "."+rand.Text()[:12]+".part"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
-		return nil, err
+		return nil, alwaysTell(err)
 	}
-	return &partFile{f, dir}, nil
+	return &partFile{&outputFile{f}, f.Name(), dir}, nil
 }
 
 // commit closes the file and gives it a name in its directory.
 func (p *partFile) commit(name string) error {
 	err := p.Close()
 	if err == nil {
-		err = os.Rename(p.Name(), filepath.Join(p.dir, name))
+		err = alwaysTell(os.Rename(p.name, filepath.Join(p.dir, name)))
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(p.Name()))
+		return errors.Join(err, alwaysTell(os.Remove(p.name)))
 	}
 	return nil
 }
 
 // discard removes the file.
 func (p *partFile) discard() error {
-	return errors.Join(p.Close(), os.Remove(p.Name()))
+	return errors.Join(p.Close(), alwaysTell(os.Remove(p.name)))
 }
 
 // numberedName returns the first free name from a number on, and that number.

@@ -192,7 +192,7 @@ func (o *rdpPingOptions) sum(ctx context.Context, p *rdpPings, failure error, ou
 	if h := p.times; p.Answers > 0 {
 		p.Usec = &rdsTimes{h.Min(), h.Mean(), h.ValueAtPercentile(50), h.ValueAtPercentile(99), h.Max()}
 	}
-	p.Error = text(failure)
+	p.Error = reason(ctx, failure)
 	if o.json {
 		line, err := jsonLine(rdpPingFormat, p)
 		if err != nil {

@@ -124,6 +124,9 @@ type rdpReceiver struct {
 }
 
 func (o *rdpRecvOptions) run(ctx context.Context, at netip.AddrPort, stdout, stderr io.Writer) (err error) {
+	if o.dir != "" && o.count == 0 {
+		defer func() { err = served(ctx, err) }()
+	}
 	if err := o.checkOutput(); err != nil {
 		return err
 	}
@@ -143,11 +146,7 @@ func (o *rdpRecvOptions) run(ctx context.Context, at netip.AddrPort, stdout, std
 	defer func() { err = errors.Join(err, e.Close(), r.out.failed) }()
 	r.listening(e, l)
 	if o.dir != "" {
-		err := r.serve(ctx, l)
-		if o.count > 0 {
-			return err
-		}
-		return served(ctx, err)
+		return r.serve(ctx, l)
 	}
 	c, err := r.first(ctx, l)
 	if err != nil {
@@ -253,12 +252,12 @@ func (r *rdpReceiver) keep(c *rdp.Conn, part *partFile, name string, n int64, er
 	why := adviseReceive(err, c.RemoteHost(), n)
 	name, err = freeName(part.dir, name+".part")
 	if err != nil {
-		return errors.Join(why, err, part.discard())
+		return errors.Join(why, alwaysTell(err), part.discard())
 	}
 	if err := part.commit(name); err != nil {
 		return errors.Join(why, err)
 	}
-	return advise(why, "%v: it is in %s", why, filepath.Join(part.dir, name))
+	return alwaysTell(advise(why, "%v: it is in %s", why, filepath.Join(part.dir, name)))
 }
 
 // refuse closes a connection of which nothing came.
@@ -288,10 +287,11 @@ func (r *rdpReceiver) progressing(receive func(*progress) (int64, error)) (int64
 
 // device receives into what is no regular file, such as a pipe.
 func (r *rdpReceiver) device(ctx context.Context, c *rdp.Conn, name string, begun time.Time) error {
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	opened, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return r.refuse(c, err)
 	}
+	f := &outputFile{opened}
 	n, err := r.progressing(func(p *progress) (int64, error) { return rdpfile.Receive(ctx, c, progressWriter{f, p}) })
 	return r.end(c, r.output, n, begun, errors.Join(err, f.Close()))
 }

@@ -51,6 +51,7 @@ func (r *rdpReceiver) serve(ctx context.Context, l *rdp.Listener) error {
 	if err != nil {
 		return err
 	}
+	outer := ctx
 	s := &rdpServer{rdpReceiver: r, log: device.Logger, next: 1, done: make(chan struct{}), slots: make(chan struct{}, rdpFilesAtOnce)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.working.Wait()
@@ -72,7 +73,12 @@ func (r *rdpReceiver) serve(ctx context.Context, l *rdp.Listener) error {
 		defer s.mu.Unlock()
 		return s.failures.err()
 	case err := <-accepted:
-		return err
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.count == 0 { // failures were logged
+			return unlessEnded(outer, err)
+		}
+		return errors.Join(unlessEnded(outer, err), alwaysTell(s.failures.err()))
 	}
 }
 
@@ -144,7 +150,7 @@ func (s *rdpServer) finish(ctx context.Context, err error) {
 }
 
 func (s *rdpServer) finishLocked(ctx context.Context, err error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && toTell(ctx, err) == nil {
 		return // it was interrupted
 	}
 	if err != nil && s.count == 0 {

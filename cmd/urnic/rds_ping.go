@@ -296,12 +296,12 @@ func (o *rdsPingOptions) sum(ctx context.Context, n *rds.Node, targets []*pinged
 		out.print(line)
 	}
 	switch err := errors.Join(silent...); {
+	case ctx.Err() != nil && o.count > 0:
+		return context.Cause(ctx)
 	case err != nil && ctx.Err() != nil:
 		return &statusError{err, statusFailed}
 	case err != nil:
 		return err
-	case ctx.Err() != nil && o.count > 0:
-		return context.Cause(ctx)
 	}
 	return nil
 }

@@ -15,7 +15,10 @@ import (
 	"urnic/ulp/rds/rdsstress"
 )
 
-func (o *rdsStressOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
+func (o *rdsStressOptions) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if o.peer == "" {
+		defer func() { err = served(ctx, err) }()
+	}
 	out := &lines{w: stdout}
 	if o.pcap == "-" {
 		out.w = stderr
@@ -29,9 +32,8 @@ func (o *rdsStressOptions) run(ctx context.Context, stdout, stderr io.Writer) er
 		c, err = o.dial(ctx, local, out)
 	} else {
 		c, err = o.accept(ctx, local, out)
-		err = served(ctx, err)
 	}
-	if err != nil || c == nil { // a passive side was interrupted
+	if err != nil {
 		return errors.Join(err, out.failed)
 	}
 	v := &rdsStressView{o: o, c: c, out: out}
@@ -41,11 +43,11 @@ func (o *rdsStressOptions) run(ctx context.Context, stdout, stderr io.Writer) er
 	} else if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	v.end(result, stats, err)
+	v.end(ctx, result, stats, err)
 	return errors.Join(err, out.failed)
 }
 
-// accept waits for the active side. It returns nil if the command was interrupted.
+// accept waits for the active side.
 func (o *rdsStressOptions) accept(ctx context.Context, local netip.Addr, out *lines) (*rdsstress.Control, error) {
 	at := ":" + strconv.Itoa(o.control)
 	if local.IsValid() {

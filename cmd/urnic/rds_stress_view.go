@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -68,9 +69,9 @@ type rdsStressReport struct {
 }
 
 // end prints what has come of the run. Without a result, it did not take place.
-func (v *rdsStressView) end(r *rdsstress.Result, n nodeCounters, err error) {
+func (v *rdsStressView) end(ctx context.Context, r *rdsstress.Result, n nodeCounters, err error) {
 	if v.o.json {
-		v.report(r, n, err)
+		v.report(ctx, r, n, err)
 		return
 	}
 	if r == nil || r.Seconds == 0 {
@@ -101,12 +102,12 @@ func (v *rdsStressView) end(r *rdsstress.Result, n nodeCounters, err error) {
 
 func rttMicros(ns float64) string { return fmt.Sprintf("%.1f", ns/float64(time.Microsecond)) }
 
-func (v *rdsStressView) report(r *rdsstress.Result, n nodeCounters, err error) {
+func (v *rdsStressView) report(ctx context.Context, r *rdsstress.Result, n nodeCounters, err error) {
 	p := &v.c.Params
 	report := rdsStressReport{
 		Role: "passive", Local: v.c.Local.String(), Peer: v.c.Peer.String(), Transport: v.o.transport,
 		Tasks: p.Tasks, Depth: p.Depth, RequestSize: p.RequestSize, AckSize: p.AckSize, RDMASize: p.RDMASize, Verify: p.On(rdsstress.Verify),
-		Losses: n.reconnects, Retransmitted: n.retransmitted, Error: text(err),
+		Losses: n.reconnects, Retransmitted: n.retransmitted, Error: reason(ctx, err),
 	}
 	if v.c.Active {
 		report.Role = "active"

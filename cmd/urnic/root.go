@@ -95,44 +95,35 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(out)
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		err = errors.Join(out.lost(), errOut.lost())
-	}
-	if err == nil {
-		return 0
-	}
-	if wantsChain(cmd) {
-		defer logChain(stderr, err)
-	}
-	own, is := errors.AsType[*statusError](err)
+	lost := alwaysTell(errors.Join(out.lost(), errOut.lost()))
 	switch {
-	case interrupted(ctx, err):
-		fmt.Fprintln(stderr, "urnic: interrupted")
-		return statusInterrupted
-	case ctx.Err() != nil && !is: // what has come of it
-		fmt.Fprintf(stderr, "urnic: interrupted: %s\n", text(err))
-		return statusInterrupted
+	case err == nil && lost == nil:
+		return 0
+	case err == nil:
+		err = &statusError{lost, failed(cmd)} // also if a server was interrupted
+	case ctx.Err() != nil: // else err says it
+		err = errors.Join(err, lost)
 	}
-	fmt.Fprintf(stderr, "urnic: %s\n", text(err))
+	fmt.Fprintf(stderr, "urnic: %s\n", reason(ctx, err))
+	if wantsChain(cmd) {
+		logChain(stderr, err, ctx.Err() == nil)
+	}
+	own, is := errors.AsType[*statusError](toTell(ctx, err))
 	switch {
 	case is:
 		return own.status
-	case cmd.Name() == "run":
+	case ctx.Err() != nil:
+		return statusInterrupted
+	}
+	return failed(cmd)
+}
+
+// failed is the status of a command that has failed.
+func failed(cmd *cobra.Command) int {
+	if cmd.Name() == "run" {
 		return statusOfRun
 	}
 	return statusFailed
-}
-
-// served returns the error with which a server ends that serves until the context ends: none
-// if it did just that.
-func served(ctx context.Context, err error) error {
-	switch {
-	case err == nil || interrupted(ctx, err):
-		return nil
-	case ctx.Err() != nil:
-		return &statusError{err, statusFailed}
-	}
-	return err
 }
 
 // text is an error, or all that were joined, in one line that a terminal can show; "" without
@@ -142,9 +133,4 @@ func text(err error) string {
 		return ""
 	}
 	return printable.Escape(strings.ReplaceAll(err.Error(), "\n", "; "))
-}
-
-// interrupted reports whether err says that the user has ended the command.
-func interrupted(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }

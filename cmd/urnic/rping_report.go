@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -72,7 +73,7 @@ func (r *rpingReport) sum() string {
 }
 
 // tell prints the report of a connection that is over, if it is wanted.
-func (r *rpingRun) tell(report *rpingReport, qp *rnic.QP, err error) {
+func (r *rpingRun) tell(ctx context.Context, report *rpingReport, qp *rnic.QP, err error) {
 	if !r.json {
 		return
 	}
@@ -83,7 +84,7 @@ func (r *rpingRun) tell(report *rpingReport, qp *rnic.QP, err error) {
 	}
 	counters := qp.Counters()
 	report.Sent, report.Received = octets(counters.Sent[:]), octets(counters.Received[:])
-	report.Error = text(err)
+	report.Error = reason(ctx, r.ended(ctx, err))
 	line, err := jsonLine("urnic-rping/1", report)
 	if err != nil {
 		r.err.print("urnic: " + text(err))

@@ -28,21 +28,28 @@ func runRping(ctx context.Context, o rpingOptions, stdout, stderr io.Writer) (er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	pd, err := dev.AllocPD()
-	if err != nil {
+	r := &rpingRun{rpingOptions: o, out: &lines{w: stdout}, err: &lines{w: stderr}, stderr: stderr, endless: o.server}
+	defer func() { err = r.ended(ctx, errors.Join(err, dev.Close())) }()
+	if r.pd, err = dev.AllocPD(); err != nil {
 		return err
 	}
-	r := &rpingRun{rpingOptions: o, pd: pd, out: &lines{w: stdout}, err: &lines{w: stderr}, stderr: stderr}
 	if o.pcap == "-" {
 		r.out = r.err
 	}
 	if o.client {
 		err = r.client(ctx)
 	} else {
-		err = served(ctx, r.server(ctx))
+		err = r.server(ctx)
 	}
 	return errors.Join(err, r.out.failed)
+}
+
+// ended returns the error of a run, which the user may have ended as it was meant to be.
+func (r *rpingRun) ended(ctx context.Context, err error) error {
+	if r.endless {
+		return served(ctx, err)
+	}
+	return err
 }
 
 // lines writes lines of several connections to one writer. What a terminal can't show is
@@ -67,6 +74,7 @@ type rpingRun struct {
 	pd       *rnic.PD
 	out, err *lines
 	stderr   io.Writer // for the progress alone
+	endless  bool      // it ends when the user ends it: a server, or the rounds of a client without -C
 }
 
 // end makes an end of a connection, of which the report is to tell.
@@ -86,22 +94,20 @@ func (r *rpingRun) client(ctx context.Context) (err error) {
 	}
 	defer func() {
 		err = errors.Join(err, e.Close())
-		r.tell(report, e.QP, err)
+		r.tell(ctx, report, e.QP, err)
 	}()
 	dial, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if err := e.QP.Connect(dial, r.endpoint(), rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
 		return adviseDial(err, r.endpoint(), r.source, r.timeout)
 	}
+	r.endless = r.count == 0
 	report.begin(r.progress())
 	err = e.Client(ctx)
 	report.end()
 	if ctx.Err() != nil && !r.json {
 		r.out.print("--- " + r.endpoint() + " rping statistics ---")
 		r.out.print(report.sum())
-	}
-	if r.count == 0 && interrupted(ctx, err) { // as it was meant to be
-		err = nil
 	}
 	return errors.Join(err, disconnect(ctx, e.QP))
 }
@@ -138,7 +144,7 @@ func (r *rpingRun) server(ctx context.Context) (err error) {
 			return err
 		}
 		if !r.persistent {
-			return r.serve(ctx, c)
+			return unlessEnded(ctx, r.serve(ctx, c))
 		}
 		wg.Go(func() {
 			if err := r.serve(ctx, c); err != nil && ctx.Err() == nil {
@@ -156,7 +162,7 @@ func (r *rpingRun) serve(ctx context.Context, c *rnic.ConnRequest) (err error) {
 	}
 	defer func() {
 		err = errors.Join(err, e.Close())
-		r.tell(report, e.QP, err)
+		r.tell(ctx, report, e.QP, err)
 	}()
 	if err := c.Accept(ctx, e.QP, rnic.ConnParam{IRD: 1, ORD: 1}); err != nil {
 		return err

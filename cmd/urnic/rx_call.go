@@ -148,10 +148,11 @@ func (o *rxCallOptions) run(ctx context.Context, stdin io.Reader, stdout, stderr
 	if o.out == "-" {
 		out = stdout
 	} else if o.out != "" {
-		f, err := os.Create(o.out)
+		created, err := os.Create(o.out)
 		if err != nil {
 			return fmt.Errorf("--out: the reply can't be written, give a file that can be: %w", err)
 		}
+		f := &outputFile{created}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
 	}
@@ -229,12 +230,7 @@ func (o *rxCallOptions) call(ctx context.Context, e rx.Endpoint, cfg rx.DialConf
 	if err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, call.Close())
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx) // and not the code that the call was aborted with
-		}
-	}()
+	defer func() { err = errors.Join(err, call.Close()) }()
 	n, err := call.Write(o.args)
 	r.Sent = int64(n)
 	if err != nil {

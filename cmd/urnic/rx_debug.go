@@ -118,7 +118,7 @@ func (o *rxDebugOptions) run(ctx context.Context, addr netip.AddrPort, stdout, s
 		return errors.Join(failure, writeJSON(stdout, "urnic-rx-debug/1", struct {
 			*rxdebug.Report
 			Error string `json:"error,omitempty"`
-		}{r, text(failure)}))
+		}{r, reason(ctx, failure)}))
 	}
 	if r.Empty() {
 		return failure

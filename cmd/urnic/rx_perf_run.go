@@ -68,7 +68,7 @@ func (o *rxPerfClientOptions) measure(ctx context.Context, stdout, stderr io.Wri
 	failure = errors.Join(failure, stop())
 	report := o.summary(rounds)
 	if o.json {
-		report.Error = text(failure)
+		report.Error = reason(ctx, failure)
 		return errors.Join(failure, writeJSON(stdout, "urnic-rx-perf/1", report))
 	}
 	return errors.Join(failure, report.write(stdout))
