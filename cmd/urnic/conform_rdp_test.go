@@ -42,15 +42,10 @@ func TestConformOverRDP(t *testing.T) {
 
 // The server of rping is tested over RDP too, as it comes.
 func TestConformJudgesRpingOverRDP(t *testing.T) {
-	l, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.LocalAddr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(address)
+	port := ownPort(t)
+	address := net.JoinHostPort("127.0.0.1", port)
 	server := start(t, "rping", "-s", "-a", "127.0.0.1", "-p", port, "-P", "--llp", "rdp")
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(hangGuard); ; time.Sleep(time.Millisecond) {
 		c, err := rdpconn.Dial(t.Context(), address, rdpconn.Options{})
 		if err == nil {
 			c.Close()
@@ -62,7 +57,7 @@ func TestConformJudgesRpingOverRDP(t *testing.T) {
 	}
 	out := ok(t, "conform", "--llp", "rdp", "--target", address, "--profile", "rping", "--strict", "--only", "rfc5041-7.1-9")
 	server.interrupt()
-	<-server.done
+	server.wait(t)
 	if !strings.HasPrefix(out, "PASS: ") || !strings.Contains(out, "profile rping over RDP") {
 		t.Errorf("it prints %s", out)
 	}

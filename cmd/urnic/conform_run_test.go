@@ -22,7 +22,7 @@ func conformTarget(t *testing.T, flags ...string) string {
 	server := start(t, append([]string{"conform", "serve", "--listen", "127.0.0.1:0"}, flags...)...)
 	t.Cleanup(func() {
 		server.interrupt()
-		<-server.done
+		server.wait(t)
 	})
 	server.out.wait(t, "\n")
 	_, address, _ := strings.Cut(strings.TrimSpace(server.out.String()), "listening at ")
@@ -136,7 +136,7 @@ func TestConformJudgesRpingAsItComes(t *testing.T) {
 		server, port := serve(t, "127.0.0.1", append([]string{"-P"}, size...)...)
 		out := ok(t, "conform", "--target", "127.0.0.1:"+port, "--profile", "rping", "--strict", "--only", "rfc5041-7.1-9,rfc5040-7.2-12")
 		server.interrupt()
-		<-server.done
+		server.wait(t)
 		if !strings.HasPrefix(out, "PASS: ") || !strings.Contains(out, " 0 failed, 0 inconclusive") {
 			t.Errorf("with %q: %s", size, out)
 		}

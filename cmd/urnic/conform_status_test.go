@@ -62,20 +62,29 @@ func TestConformTestsNothingButIWARPEndpoints(t *testing.T) {
 		"an HTTP server":               {replying(t, []byte(http)), nil, `"HTTP/1.1 400 Bad`},
 		"one that says little":         {replying(t, []byte("no")), nil, "2 bytes that are no MPA Reply"},
 		"one that closes":              {replying(t, nil), nil, "closes the connection"},
-		"one that says nothing":        {replying(t, []byte{}), []string{"--timeout", "200ms"}, "does not answer an MPA Request within 200ms"},
 		"perf server":                  {perfAddress, nil, "rejects an ordinary MPA Request"},
 		"the test service":             {conformTarget(t), nil, "no iWARP endpoint"},
 		"an HTTP server, as a service": {replying(t, []byte(http)), []string{"--profile", "urnic"}, "no test service"},
 		"perf server, as a service":    {perfAddress, []string{"--profile", "urnic"}, "no test service"},
 		"as rping":                     {replying(t, []byte(http)), []string{"--profile", "rping"}, "no iWARP endpoint"},
 	} {
-		args := append([]string{"conform", "--target", c.target}, c.args...)
+		args := append([]string{"conform", "--target", c.target, "--timeout", "5s"}, c.args...) // not all of them answer
 		status, out, errOut := urnic(t, nil, args...)
 		wantErrorStatus(t, args, 2, status, errOut, c.text)
 		if out != "" {
 			t.Errorf("%s: it prints %s", name, out)
 		}
 	}
+	silent := replying(t, []byte{})
+	inTime(t, func(wait string) (good bool, said string) { // in which it has to accept the connection
+		args := []string{"conform", "--target", silent, "--timeout", wait}
+		status, out, errOut := urnic(t, nil, args...)
+		wantErrorStatus(t, args, 2, status, errOut)
+		if out != "" {
+			t.Errorf("one that says nothing: it prints %s", out)
+		}
+		return strings.Contains(errOut, "does not answer an MPA Request within "+wait), errOut
+	})
 }
 
 // Both servers have a default port, of which nobody takes one for the other.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"urnic/conformance/service"
 )
@@ -43,22 +42,22 @@ func TestConformServeServesSessionsUntilItIsInterrupted(t *testing.T) {
 	if _, err := a.Post(t.Context(), qp.QP, service.Post{Op: service.OpSend, Data: []byte("hello")}); err != nil {
 		t.Fatal(err)
 	}
-	accepted, err := b.Accepted(t.Context(), l.Listener, 10*time.Second)
+	accepted, err := b.Accepted(t.Context(), l.Listener, hangGuard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := b.Completion(t.Context(), accepted.QP, service.RecvQueue, 10*time.Second)
+	c, err := b.Completion(t.Context(), accepted.QP, service.RecvQueue, hangGuard)
 	if err != nil || string(c.Data) != "hello" {
 		t.Fatalf("completion %+v, %v", c, err)
 	}
-	if _, err := a.Connected(t.Context(), qp.QP, 10*time.Second); err != nil {
+	if _, err := a.Connected(t.Context(), qp.QP, hangGuard); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Disconnect(t.Context(), qp.QP, 10*time.Second); err != nil {
+	if err := a.Disconnect(t.Context(), qp.QP, hangGuard); err != nil {
 		t.Fatal(err)
 	}
 	server.interrupt()
-	<-server.done
+	server.wait(t)
 	if err := server.errOut.String(); server.status != 0 || !strings.Contains(err, "Send") {
 		t.Errorf("status %d, stderr %q", server.status, err)
 	}

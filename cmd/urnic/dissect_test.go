@@ -229,7 +229,7 @@ func TestDissectOfStandardInputIsLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	feed.Close()
-	if status := <-done; status != 0 || errOut.String() != "" {
+	if status := await(t, done); status != 0 || errOut.String() != "" {
 		t.Errorf("status %d, stderr %q", status, errOut.String())
 	}
 }

@@ -282,14 +282,14 @@ func TestSignalsEndWorkAndServers(t *testing.T) {
 		var errOut output
 		cmd.Stderr = &errOut
 		do(t, cmd.Start())
-		<-connected
+		await(t, connected)
 		do(t, cmd.Process.Signal(signal))
 		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || errOut.String() != "urnic: interrupted\n" {
 			t.Errorf("%v: %v, stderr %q", signal, err, errOut.String())
 		}
 		for _, args := range [][]string{
-			{"rping", "-s", "-P", "-a", "127.0.0.1", "-p", freePort(t, "127.0.0.1"), "--log-level", "info"},
-			{"rping", "-s", "-a", "127.0.0.1", "-p", freePort(t, "127.0.0.1"), "--log-level", "info"},
+			{"rping", "-s", "-P", "-a", "127.0.0.1", "-p", ownPort(t), "--log-level", "info"},
+			{"rping", "-s", "-a", "127.0.0.1", "-p", ownPort(t), "--log-level", "info"},
 			{"perf", "server", "--listen", "127.0.0.1:0"},
 			{"rx", "perf", "server", "--listen", "127.0.0.1:0"},
 			{"nfsd", "--memory", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0"},

@@ -151,7 +151,7 @@ func untilSaid(t *testing.T, args ...string) string {
 	p := start(t, args...)
 	p.out.wait(t, "\n")
 	p.interrupt()
-	<-p.done
+	p.wait(t)
 	return p.out.String()
 }
 
@@ -163,9 +163,9 @@ func TestJSONConformsToItsSchema(t *testing.T) {
 	pcap, rping, perfServer, target, rpc, rxPort, rdpRecv := p.pcap, p.rping, p.perf, p.conform, p.rpc, p.rxPort, p.rdpRecv
 	nfsd, dir := p.nfsd, t.TempDir()
 	file, root := p.file, nfsd.urls("/")["tcp"]
-	stressPort := freePort(t, "127.0.77.133")
-	stress := []string{"-p", stressPort, "--transport", "tcp", "--transport-port", rdsPort}
-	passive := start(t, append([]string{"rds", "stress", "-r", "127.0.77.133"}, stress...)...)
+	at, stressPort := p.rds, ownPort(t)
+	stress := []string{"-p", stressPort, "--transport", "tcp", "--transport-port", at.port}
+	passive := start(t, append([]string{"rds", "stress", "-r", at.passive}, stress...)...)
 	passive.out.wait(t, "waiting for incoming connection")
 	write(t, shownPair(t), 1)
 	pcaps := captures(t)
@@ -181,7 +181,7 @@ func TestJSONConformsToItsSchema(t *testing.T) {
 			{"perf", "local", "--iters", "5", "--test", "connect", "--baseline", "--json"},
 		},
 		"perf client --json": {{"perf", "client", perfServer, "--iters", "5", "--json"}},
-		"conform --json -":   {{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--json", "-"}},
+		"conform --json -":   {{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4", "--json", "-"}},
 		"nfs ls --json":      {{"nfs", "ls", "--json", file}, {"nfs", "ls", "--json", root}},
 		"nfs get --json":     {{"nfs", "get", "--json", file, filepath.Join(dir, "copy")}},
 		"nfs put --json":     {{"nfs", "put", "--json", pcap, file}},
@@ -192,9 +192,9 @@ func TestJSONConformsToItsSchema(t *testing.T) {
 		"rpc info --json":          {{"rpc", "info", "--json", rpc}},
 		"rpc call --json":          {{"rpc", "call", rpc, "100000", "4", "0", "--json"}, {"rpc", "call", rpc, "100000", "4", "6", "--json"}},
 		"rds info --json":          {{"rds", "info", "--json"}},
-		"rds ping --json":          {{"rds", "ping", "-c", "2", "--source", "127.0.77.132", "--transport-port", rdsPort, "--json", "127.0.77.131"}},
+		"rds ping --json":          {{"rds", "ping", "-c", "2", "--source", at.own, "--transport-port", at.port, "--json", at.peer}},
 		"rds stress --json": {append([]string{
-			"rds", "stress", "-r", "127.0.77.134", "-s", "127.0.77.133", "-t", "1", "-d", "1", "--requests", "20", "--json",
+			"rds", "stress", "-r", at.active, "-s", at.passive, "-t", "1", "-d", "1", "--requests", "20", "--json",
 		}, stress...)},
 		"rx call --json": {{"rx", "call", "127.0.0.1:" + rxPort, "147", "3", "int:3", "int:4", "int:4", "int:0", "int:0", "--json"}},
 		"rx debug --json": {

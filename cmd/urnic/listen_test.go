@@ -14,7 +14,7 @@ func TestCommandsListenInTheFamilyOfTheirAddress(t *testing.T) {
 	port := regexp.MustCompile(`:(\d+)\b`)
 	for _, host := range []string{"0.0.0.0", "::"} {
 		address := net.JoinHostPort(host, "0")
-		free := freePort(t, host)
+		free := ownPort(t)
 		for name, args := range map[string][]string{
 			"conform serve": {"conform", "serve", "--listen", address},
 			"perf server":   {"perf", "server", "--listen", address},
@@ -44,7 +44,7 @@ func TestCommandsListenInTheFamilyOfTheirAddress(t *testing.T) {
 					t.Errorf("it listens at %s too", other)
 				}
 				p.interrupt()
-				<-p.done
+				p.wait(t)
 			})
 		}
 	}

@@ -88,7 +88,7 @@ func TestRecordingsOverRDPAreExplained(t *testing.T) {
 func TestRpingRecordsOverRDP(t *testing.T) {
 	dir := t.TempDir()
 	served, pinged := filepath.Join(dir, "served.pcapng"), filepath.Join(dir, "pinged.pcapng")
-	port := freePort(t, "127.0.0.1")
+	port := ownPort(t)
 	server := start(t, "rping", "-s", "-a", "127.0.0.1", "-p", port, "--llp", "rdp", "--pcap", served)
 	for {
 		status, _, errOut := urnic(t, nil, "rping", "-c", "-a", "127.0.0.1", "-p", port, "--llp", "rdp", "-C", "3", "--pcap", pinged)

@@ -72,8 +72,9 @@ func isServer(args []string) bool {
 func TestLostOutputIsNoSuccess(t *testing.T) {
 	p := startPeers(t)
 	pcap, rping, perfServer, target, url, rpc, rxPort, rdpRecv := p.pcap, p.rping, p.perf, p.conform, p.file, p.rpc, p.rxPort, p.rdpRecv
+	at := p.rds
 	report := filepath.Join(t.TempDir(), "report.json")
-	ok(t, "conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--json", report)
+	ok(t, "conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4", "--json", report)
 	rdpStream := greeter(t)
 	commands := [][]string{
 		{},
@@ -94,7 +95,7 @@ func TestLostOutputIsNoSuccess(t *testing.T) {
 		{"dissect", "--summary", pcap},
 		{"dissect", "--summary", "--json", pcap},
 		{"dissect", "--json", pcap},
-		{"rping", "-s", "-P", "-a", "127.0.0.1", "-p", freePort(t, "127.0.0.1"), "--pcap", "-"},
+		{"rping", "-s", "-P", "-a", "127.0.0.1", "-p", ownPort(t), "--pcap", "-"},
 		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "-v"},
 		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "--json"},
 		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "--pcap", "-"},
@@ -105,10 +106,10 @@ func TestLostOutputIsNoSuccess(t *testing.T) {
 		{"perf", "client", perfServer, "--iters", "5"},
 		{"perf", "client", perfServer, "--iters", "5", "--json"},
 		{"perf", "server", "--listen", "127.0.0.1:0"},
-		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1"},
-		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--json", "-"},
-		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--junit", "-"},
-		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--html", "-"},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4"},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4", "--json", "-"},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4", "--junit", "-"},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4", "--html", "-"},
 		{"conform", "--list"},
 		{"conform", "compare", report, report},
 		{"conform", "compare", report, report, "--html", "-"},
@@ -130,10 +131,10 @@ func TestLostOutputIsNoSuccess(t *testing.T) {
 		{"rds"},
 		{"rds", "info"},
 		{"rds", "info", "--json"},
-		{"rds", "ping", "-c", "1", "--source", "127.0.77.132", "--transport-port", rdsPort, "127.0.77.131"},
-		{"rds", "ping", "-c", "1", "--source", "127.0.77.132", "--transport-port", rdsPort, "--json", "127.0.77.131"},
-		{"rds", "ping", "-c", "1", "--source", "127.0.77.132", "--transport-port", rdsPort, "--pcap", "-", "127.0.77.131"},
-		{"rds", "stress", "-r", "127.0.77.133", "-p", freePort(t, "127.0.77.133")},
+		{"rds", "ping", "-c", "1", "--source", at.own, "--transport-port", at.port, at.peer},
+		{"rds", "ping", "-c", "1", "--source", at.own, "--transport-port", at.port, "--json", at.peer},
+		{"rds", "ping", "-c", "1", "--source", at.own, "--transport-port", at.port, "--pcap", "-", at.peer},
+		{"rds", "stress", "-r", at.passive, "-p", ownPort(t)},
 		{"rx"},
 		{"rx", "debug", "127.0.0.1", rxPort},
 		{"rx", "debug", "127.0.0.1", rxPort, "--json"},
@@ -254,9 +255,9 @@ func TestLostFilesAreNoSuccess(t *testing.T) {
 		{"perf", "local", "--iters", "5", "--html", device},
 		{"perf", "local", "--iters", "5", "--cpuprofile", device},
 		{"rping", "-c", "-a", "127.0.0.1", "-p", rping, "-C", "1", "--pcap", device},
-		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--json", device},
-		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--junit", device},
-		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5044-7.1", "--html", device},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4", "--json", device},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4", "--junit", device},
+		{"conform", "--target", target, "--profile", "urnic", "--only", "rfc5041-7.1-4", "--html", device},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			status, _, errOut := urnic(t, nil, args...)

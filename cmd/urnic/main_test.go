@@ -12,15 +12,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"urnic/internal/host/version"
 	"urnic/internal/test/leakcheck"
 )
 
 func TestMain(m *testing.M) {
+	adapt = patient
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
 	leakcheck.Main(m)
+}
+
+// patient has commands wait as long as tests do for an answer, if a flag does not say how long.
+func patient(cmd *cobra.Command) {
+	for _, name := range []string{"timeout", "connect-timeout"} {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			if err := f.Value.Set(hangGuard.String()); err != nil {
+				panic(err)
+			}
+		}
+	}
+	for _, c := range cmd.Commands() {
+		patient(c)
+	}
 }
 
 // keepState has commands keep what they keep in a directory of the test, which all commands of
@@ -56,7 +73,7 @@ func ok(t *testing.T, args ...string) string {
 
 // hangGuard is how long tests wait for what must come. It only ends those that hang: nothing
 // may depend on how fast a machine is.
-const hangGuard = 2 * time.Minute
+const hangGuard = time.Minute
 
 // A process is a run of the command in the background.
 type process struct {
@@ -100,6 +117,17 @@ func (p *process) wait(t *testing.T) {
 	case <-time.After(hangGuard):
 		t.Fatalf("%v does not end; stderr %q, stdout:\n%s", p.args, p.errOut.String(), p.out.String())
 	}
+}
+
+// await returns what a channel is sent.
+func await[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(hangGuard):
+		t.Fatalf("nothing has come in %v", hangGuard)
+	}
+	return v
 }
 
 // wasInterrupted interrupts the command, which must end as one whose work was interrupted.

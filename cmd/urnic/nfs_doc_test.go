@@ -19,7 +19,7 @@ type nfsDoc struct {
 // port returns the free port for one of the page's.
 func (d *nfsDoc) port(p string) string {
 	if d.ports[p] == "" {
-		d.ports[p] = freePort(d.t, "127.0.0.1")
+		d.ports[p] = ownPort(d.t)
 	}
 	return d.ports[p]
 }

@@ -75,7 +75,7 @@ func TestNFSDIsRegisteredWhileItServes(t *testing.T) {
 		t.Errorf("registered: %v; want %v", got, want)
 	}
 	interrupt()
-	if err := <-ended; err != nil || errOut.String() != "" {
+	if err := await(t, ended); err != nil || errOut.String() != "" {
 		t.Errorf("%v, %q", err, errOut.String())
 	}
 	if left := table.Mappings(); len(left) > 0 {

@@ -379,7 +379,7 @@ func TestPerfPlots(t *testing.T) {
 // servePerf starts a server, and returns it with its address once it listens.
 func servePerf(t *testing.T, args ...string) (server *process, address string) {
 	t.Helper()
-	address = "127.0.0.1:" + freePort(t, "127.0.0.1")
+	address = "127.0.0.1:" + ownPort(t)
 	server = start(t, append([]string{"perf", "server", "--listen", address}, args...)...)
 	server.out.wait(t, "listening at "+address)
 	return server, address
@@ -420,7 +420,7 @@ func TestPerfTellsThatTheServerEnds(t *testing.T) {
 	server.out.wait(t, "is here")
 	server.interrupt()
 	server.end(t)
-	<-client.done
+	client.wait(t)
 	wantError(t, client.args, client.status, client.errOut.String(), "the server is ending")
 }
 
@@ -429,7 +429,7 @@ func TestPerfInterruptedClientLeavesTheServerAlone(t *testing.T) {
 	client := start(t, "perf", "client", address, "--duration", "1m", "--poll", "busy")
 	client.out.wait(t, "write bw")
 	client.interrupt()
-	<-client.done
+	client.wait(t)
 	wantErrorStatus(t, client.args, statusInterrupted, client.status, client.errOut.String(), "interrupted")
 	ok(t, "perf", "client", address, "--iters", "10")
 	server.interrupt()

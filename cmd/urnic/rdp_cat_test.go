@@ -12,7 +12,7 @@ func TestRDPCat(t *testing.T) {
 	ownRuntime(t)
 	from, content := rdpContent(t, 100_000)
 	for _, mode := range []string{"--unsequenced=false", "--unsequenced", "--stream"} {
-		port := freePort(t, "127.0.0.1")
+		port := ownPort(t)
 		r, w := io.Pipe()
 		listen := startWith(t, r, slices.DeleteFunc([]string{"rdp", "cat", "-l", mode, "127.0.0.1:" + port}, func(s string) bool { return s == "--unsequenced" })...)
 		listening(t, "cat")
@@ -43,7 +43,7 @@ func TestRDPCat(t *testing.T) {
 	// An interrupt ends either side, and the other one knows.
 	for _, mode := range []string{"--unsequenced=false", "--stream"} {
 		for _, connected := range []bool{false, true} {
-			port := freePort(t, "127.0.0.1")
+			port := ownPort(t)
 			r, w := io.Pipe()
 			listen := startWith(t, r, "rdp", "cat", "-l", mode, "127.0.0.1:"+port)
 			listening(t, "cat")
@@ -57,11 +57,11 @@ func TestRDPCat(t *testing.T) {
 			}
 			last := ends[len(ends)-1]
 			last.interrupt()
-			if <-last.done; last.status != 130 || last.errOut.String() != "urnic: interrupted\n" {
+			if last.wait(t); last.status != 130 || last.errOut.String() != "urnic: interrupted\n" {
 				t.Errorf("%s: status %d, stderr %q", mode, last.status, last.errOut.String())
 			}
 			w.Close()
-			if <-listen.done; connected && listen.status != 1 {
+			if listen.wait(t); connected && listen.status != 1 {
 				t.Errorf("%s: the other side: status %d, stderr %q", mode, listen.status, listen.errOut.String())
 			}
 			w2.Close()

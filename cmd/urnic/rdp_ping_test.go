@@ -50,7 +50,7 @@ func TestRDPPing(t *testing.T) {
 	p = start(t, "rdp", "ping", "-i", "1ms", "-c", "1000000", address)
 	p.out.wait(t, "   3: ")
 	p.interrupt()
-	if <-p.done; p.status != 130 {
+	if p.wait(t); p.status != 130 {
 		t.Errorf("with -c: status %d, stderr %q", p.status, p.errOut.String())
 	}
 	from, _ := rdpContent(t, 10)

@@ -262,7 +262,7 @@ func TestRDPManyFiles(t *testing.T) {
 	// It serves until it is told to end, which is a success. A sender that fails is logged.
 	recv, address = startRDP(t, "recv", "-d", dir)
 	send := start(t, "rdp", "send", "-", address)
-	<-send.done // its input is empty
+	send.wait(t) // its input is empty
 	recv.out.wait(t, "-> 0006: 0 bytes")
 	recv.interrupt()
 	recv.end(t)
@@ -282,12 +282,12 @@ func TestRDPUnfinishedFiles(t *testing.T) {
 		do(t, err)
 		statusShows(t, "recv", " messages ")
 		p.interrupt()
-		<-p.done
+		p.wait(t)
 		w.Close()
 		if p.status != 130 || p.errOut.String() != "urnic: interrupted\n" {
 			t.Errorf("the sender: status %d, stderr %q", p.status, p.errOut.String())
 		}
-		<-recv.done
+		recv.wait(t)
 		wantError(t, recv.args, recv.status, recv.errOut.String(), "ended the connection after", "in the middle of the file")
 		if b, err := os.ReadFile(to); string(b) != "old" {
 			t.Errorf("the file is %d bytes, %v", len(b), err)
@@ -304,8 +304,8 @@ func TestRDPUnfinishedFiles(t *testing.T) {
 	do(t, err)
 	statusShows(t, "recv", " messages 1")
 	recv.interrupt()
-	<-recv.done
-	<-p.done
+	recv.wait(t)
+	p.wait(t)
 	w.Close()
 	if recv.status != 130 || recv.errOut.String() != "urnic: interrupted\n" {
 		t.Errorf("status %d, stderr %q", recv.status, recv.errOut.String())
@@ -317,7 +317,7 @@ func TestRDPUnfinishedFiles(t *testing.T) {
 	// Nobody has come yet.
 	recv, _ = startRDP(t, "recv", "-o", to)
 	recv.interrupt()
-	if <-recv.done; recv.status != 130 {
+	if recv.wait(t); recv.status != 130 {
 		t.Errorf("status %d", recv.status)
 	}
 }
@@ -393,12 +393,12 @@ func TestRDPVanishedSender(t *testing.T) {
 func TestRDPRecvToStdout(t *testing.T) {
 	from, content := rdpContent(t, 50_000)
 	ownRuntime(t)
-	port := freePort(t, "127.0.0.1")
+	port := ownPort(t)
 	for _, mode := range []string{"--unsequenced=false", "--unsequenced"} {
 		recv := start(t, "rdp", "recv", "-v", "127.0.0.1:"+port)
 		recv.errOut.wait(t, "listening at ")
 		ok(t, "rdp", "send", mode, from, "127.0.0.1:"+port)
-		<-recv.done
+		recv.wait(t)
 		if recv.status != 0 || recv.out.String() != string(content) || !strings.Contains(recv.errOut.String(), " -> -: 50000 bytes") {
 			t.Errorf("status %d, %d bytes, stderr %q", recv.status, len(recv.out.String()), recv.errOut.String())
 		}

@@ -3,13 +3,17 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"urnic/internal/test/loopback"
 	"urnic/rnic"
 	"urnic/ulp/rds"
 	"urnic/ulp/rds/rdsinfo"
@@ -21,21 +25,31 @@ func ownRuntime(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 }
 
-const rdsPort = "26393"
+// An rdsNet is where a test has nodes: addresses that nobody else uses, and their port.
+type rdsNet struct{ peer, own, passive, active, none, port string }
 
-// rdsPeer opens a node at 127.0.77.131.
-func rdsPeer(t *testing.T, transport string) *rds.Node {
+func rdsNetOf(t *testing.T) rdsNet {
 	t.Helper()
-	var tr rds.Transport = &rds.TCP{Port: 26393}
+	n := loopback.Of(t)
+	addr := func(i byte) string { return n.Addr(i).String() }
+	return rdsNet{peer: addr(131), own: addr(132), passive: addr(133), active: addr(134), none: addr(139), port: ownPort(t)}
+}
+
+// rdsPeer opens the node that commands are to talk to.
+func rdsPeer(t *testing.T, at rdsNet, transport string) *rds.Node {
+	t.Helper()
+	port, err := strconv.ParseUint(at.port, 10, 16)
+	do(t, err)
+	var tr rds.Transport = &rds.TCP{Port: uint16(port)}
 	if transport == "iwarp" {
 		dev, err := rnic.Open(rnic.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { dev.Close() })
-		tr = &rds.IWARP{Device: dev, Address: "127.0.77.131:" + rdsPort, PeerAddress: func(a netip.Addr) string { return net.JoinHostPort(a.String(), rdsPort) }}
+		tr = &rds.IWARP{Device: dev, Address: net.JoinHostPort(at.peer, at.port), PeerAddress: func(a netip.Addr) string { return net.JoinHostPort(a.String(), at.port) }}
 	}
-	n, err := rds.Open(t.Context(), rds.Config{Addr: netip.MustParseAddr("127.0.77.131"), Transports: []rds.Transport{tr}})
+	n, err := rds.Open(t.Context(), rds.Config{Addr: netip.MustParseAddr(at.peer), Transports: []rds.Transport{tr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,26 +61,27 @@ func TestRDSPing(t *testing.T) {
 	for _, transport := range []string{"tcp", "iwarp"} {
 		t.Run(transport, func(t *testing.T) {
 			ownRuntime(t)
-			rdsPeer(t, transport)
+			at := rdsNetOf(t)
+			rdsPeer(t, at, transport)
 			file := filepath.Join(t.TempDir(), "ping.pcapng")
-			args := []string{"rds", "ping", "-c", "3", "-i", "1ms", "--source", "127.0.77.132", "--transport", transport, "--transport-port", rdsPort}
-			lines := strings.Split(ok(t, append(args, "--pcap", file, "127.0.77.131")...), "\n")
+			args := []string{"rds", "ping", "-c", "3", "-i", "1ms", "--source", at.own, "--transport", transport, "--transport-port", at.port}
+			lines := strings.Split(ok(t, append(args, "--pcap", file, at.peer)...), "\n")
 			if len(lines) != 6 || !strings.HasPrefix(lines[0], "   1: ") || !strings.HasSuffix(lines[2], " usec") ||
-				lines[3] != "--- 127.0.77.131 rds ping statistics ---" || !strings.HasPrefix(lines[4], "3 pings, 3 answers, min/mean/p50/p99/max = ") {
+				lines[3] != "--- "+at.peer+" rds ping statistics ---" || !strings.HasPrefix(lines[4], "3 pings, 3 answers, min/mean/p50/p99/max = ") {
 				t.Errorf("it prints %q", lines)
 			}
 			if info, err := os.Stat(file); err != nil || info.Size() < 1000 {
 				t.Errorf("the recording: %v, %v", info, err)
 			}
 			ok(t, "dissect", file)
-			out := ok(t, append(args, "--json", "127.0.77.131")...)
+			out := ok(t, append(args, "--json", at.peer)...)
 			d := json.NewDecoder(strings.NewReader(out))
 			for number := 1; number <= 3; number++ {
 				var answer struct {
 					Address      string
 					Number, Usec int
 				}
-				if err := d.Decode(&answer); err != nil || answer.Address != "127.0.77.131" || answer.Number != number || answer.Usec < 0 {
+				if err := d.Decode(&answer); err != nil || answer.Address != at.peer || answer.Number != number || answer.Usec < 0 {
 					t.Errorf("%+v, %v in %s", answer, err, out)
 				}
 			}
@@ -82,19 +97,40 @@ func TestRDSPing(t *testing.T) {
 // that one is missing, and why.
 func TestRDSPingOfANodeThatIsNotThere(t *testing.T) {
 	ownRuntime(t)
-	rdsPeer(t, "iwarp")
-	status, out, errOut := urnic(t, nil, "rds", "ping", "-c", "1", "--timeout", "100ms", "--source", "127.0.77.132", "--transport", "iwarp", "--transport-port", rdsPort, "127.0.77.131", "127.0.77.139")
-	if status != 1 || !strings.Contains(out, "127.0.77.131    1: ") || !strings.Contains(out, "--- 127.0.77.139 rds ping statistics ---\n1 ping, 0 answers\n") ||
-		!strings.Contains(errOut, "127.0.77.139 has answered none of 1 ping") || !strings.Contains(errOut, "refused") {
-		t.Errorf("status %d, stdout %q, stderr %q", status, out, errOut)
+	at := rdsNetOf(t)
+	rdsPeer(t, at, "iwarp")
+	// One has to answer, and the other to refuse, while the answer of the other is waited for.
+	inTime(t, func(wait string) (good bool, said string) {
+		status, out, errOut := urnic(t, nil, "rds", "ping", "-c", "1", "--timeout", wait, "--source", at.own, "--transport", "iwarp", "--transport-port", at.port, at.peer, at.none)
+		said = fmt.Sprintf("status %d, stdout %q, stderr %q", status, out, errOut)
+		if status != 1 || !strings.Contains(out, "--- "+at.none+" rds ping statistics ---\n1 ping, 0 answers\n") || !strings.Contains(errOut, at.none+" has answered none of 1 ping") {
+			t.Error(said)
+		}
+		return strings.Contains(out, at.peer+"    1: ") && strings.Contains(errOut, "refused") && !strings.Contains(errOut, at.peer+" has answered"), said
+	})
+}
+
+// inTime tries something that takes a time, with a longer one each time: it may be too short on a
+// machine that does other things, but not always.
+func inTime(t *testing.T, try func(time string) (good bool, said string)) {
+	t.Helper()
+	for d := 100 * time.Millisecond; ; d *= 2 {
+		good, said := try(d.String())
+		if good {
+			return
+		}
+		if d > hangGuard {
+			t.Fatalf("with %v: %s", d, said)
+		}
 	}
 }
 
 // Without -c, pings end with an interrupt, which is a success.
 func TestRDSPingUntilInterrupted(t *testing.T) {
 	ownRuntime(t)
-	rdsPeer(t, "tcp")
-	p := start(t, "rds", "ping", "-i", "1ms", "--source", "127.0.77.132", "--transport-port", rdsPort, "127.0.77.131")
+	at := rdsNetOf(t)
+	rdsPeer(t, at, "tcp")
+	p := start(t, "rds", "ping", "-i", "1ms", "--source", at.own, "--transport-port", at.port, at.peer)
 	p.out.wait(t, "   3: ")
 	p.interrupt()
 	p.end(t)
@@ -105,11 +141,11 @@ func TestRDSStress(t *testing.T) {
 	for _, transport := range []string{"tcp", "iwarp"} {
 		t.Run(transport, func(t *testing.T) {
 			ownRuntime(t)
-			port := freePort(t, "127.0.77.133")
-			common := []string{"-p", port, "--transport", transport, "--transport-port", rdsPort}
-			passive := start(t, append([]string{"rds", "stress", "-r", "127.0.77.133"}, common...)...)
+			at, port := rdsNetOf(t), ownPort(t)
+			common := []string{"-p", port, "--transport", transport, "--transport-port", at.port}
+			passive := start(t, append([]string{"rds", "stress", "-r", at.passive}, common...)...)
 			passive.out.wait(t, "waiting for incoming connection")
-			out := ok(t, append([]string{"rds", "stress", "-r", "127.0.77.134", "-s", "127.0.77.133", "-t", "2", "-d", "3", "-q", "3K", "-v", "--requests", "500", "--json"}, common...)...)
+			out := ok(t, append([]string{"rds", "stress", "-r", at.active, "-s", at.passive, "-t", "2", "-d", "3", "-q", "3K", "-v", "--requests", "500", "--json"}, common...)...)
 			passive.end(t)
 			var report rdsStressReport
 			d := json.NewDecoder(strings.NewReader(withoutFormat(t, out)))
@@ -117,7 +153,7 @@ func TestRDSStress(t *testing.T) {
 			if err := d.Decode(&report); err != nil {
 				t.Fatal(err)
 			}
-			if r := report; r.Role != "active" || r.Local != "127.0.77.134" || r.Peer != "127.0.77.133" || r.Transport != transport || r.Tasks != 2 || r.Depth != 3 ||
+			if r := report; r.Role != "active" || r.Local != at.active || r.Peer != at.passive || r.Transport != transport || r.Tasks != 2 || r.Depth != 3 ||
 				r.RequestSize != 3072 || !r.Verify || r.RequestsSent < 400 || r.AcksReceived < 400 || r.BytesSent < 400*3072 || r.RTT == nil || r.RTT.P50 <= 0 ||
 				r.Unanswered != 0 || r.Error != "" {
 				t.Errorf("%s", out)
@@ -126,7 +162,7 @@ func TestRDSStress(t *testing.T) {
 			if got := passive.out.String(); transport == "tcp" && (report.Losses != 0 || strings.Contains(got, "lost and made again")) {
 				t.Errorf("%d connections were lost; the passive side prints %s", report.Losses, got)
 			}
-			if got := passive.out.String(); !strings.Contains(got, "accepted connection from 127.0.77.134") || !strings.Contains(got, "(average)\nrtt us: min ") {
+			if got := passive.out.String(); !strings.Contains(got, "accepted connection from "+at.active) || !strings.Contains(got, "(average)\nrtt us: min ") {
 				t.Errorf("the passive side prints %s", got)
 			}
 		})
@@ -136,10 +172,10 @@ func TestRDSStress(t *testing.T) {
 // Without -T, the active side ends with an interrupt, in order, and so does the passive one.
 func TestRDSStressUntilInterrupted(t *testing.T) {
 	ownRuntime(t)
-	port := freePort(t, "127.0.77.133")
-	passive := start(t, "rds", "stress", "-r", "127.0.77.133", "-p", port, "--transport-port", rdsPort)
+	at, port := rdsNetOf(t), ownPort(t)
+	passive := start(t, "rds", "stress", "-r", at.passive, "-p", port, "--transport-port", at.port)
 	passive.out.wait(t, "waiting for incoming connection")
-	active := start(t, "rds", "stress", "-s", "127.0.77.133", "-r", "127.0.77.134", "-p", port, "--transport-port", rdsPort, "-v", "--show-params", "--show-histogram")
+	active := start(t, "rds", "stress", "-s", at.passive, "-r", at.active, "-p", port, "--transport-port", at.port, "-v", "--show-params", "--show-histogram")
 	active.out.wait(t, "rtt us")
 	active.interrupt()
 	active.end(t)
@@ -151,7 +187,8 @@ func TestRDSStressUntilInterrupted(t *testing.T) {
 
 func TestRDSInfo(t *testing.T) {
 	ownRuntime(t)
-	n := rdsPeer(t, "iwarp")
+	at := rdsNetOf(t)
+	n := rdsPeer(t, at, "iwarp")
 	s, err := rdsinfo.Serve(n, "")
 	if err != nil {
 		t.Fatal(err)
@@ -164,20 +201,20 @@ func TestRDSInfo(t *testing.T) {
 	if err := a.SendTo(t.Context(), make([]byte, 1000), a.Addr()); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.SendTo(t.Context(), make([]byte, 10), rds.Addr{Host: netip.MustParseAddr("127.0.77.139"), Port: 9}); err != nil {
+	if err := a.SendTo(t.Context(), make([]byte, 10), rds.Addr{Host: netip.MustParseAddr(at.none), Port: 9}); err != nil {
 		t.Fatal(err)
 	}
 	out := ok(t, "rds", "info")
 	for _, want := range []string{
-		"RDS node 127.0.77.131 over iwarp, process ", "\nSockets:\n", "\n4000  ", "\nConnections:\n", "\n127.0.77.139  iwarp", "\nSend queue:\n",
-		"127.0.77.131:4000  127.0.77.139:9  0    10", "\nRetransmit queue:\n", "\nReceive queue:\n", "\n127.0.77.131:4000  127.0.77.131:4000  0    1000",
-		"\nCongested ports:\nNode          Ports\n127.0.77.131  4000\n", "\nMemory:\n", "messages to be sent or acknowledged", "\nCounters:\n", "\nsent ",
+		"RDS node " + at.peer + " over iwarp, process ", "\nSockets:\n", "\n4000  ", "\nConnections:\n", "\n" + at.none + "  iwarp", "\nSend queue:\n",
+		at.peer + ":4000  " + at.none + ":9  0    10", "\nRetransmit queue:\n", "\nReceive queue:\n", "\n" + at.peer + ":4000  " + at.peer + ":4000  0    1000",
+		fmt.Sprintf("\nCongested ports:\n%-*s  Ports\n%s  4000\n", len(at.peer), "Node", at.peer), "\nMemory:\n", "messages to be sent or acknowledged", "\nCounters:\n", "\nsent ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	if out := ok(t, "rds", "info", "-k", "127.0.77.131"); !strings.Contains(out, "\nSockets:\n") || strings.Contains(out, "Counters") || strings.Contains(out, "Connections") {
+	if out := ok(t, "rds", "info", "-k", at.peer); !strings.Contains(out, "\nSockets:\n") || strings.Contains(out, "Counters") || strings.Contains(out, "Connections") {
 		t.Errorf("-k shows %s", out)
 	}
 	var r rdsinfo.Report
@@ -193,7 +230,8 @@ func TestRDSInfoOfWhatIsNoNode(t *testing.T) {
 	if status, out, errOut := urnic(t, nil, "rds", "info"); status != 0 || out != "" || !strings.Contains(errOut, "no process of this user shows a node") {
 		t.Errorf("without a node: status %d, %q, %q", status, out, errOut)
 	}
-	s, err := rdsinfo.Serve(rdsPeer(t, "tcp"), "")
+	at := rdsNetOf(t)
+	s, err := rdsinfo.Serve(rdsPeer(t, at, "tcp"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,54 +244,58 @@ func TestRDSInfoOfWhatIsNoNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hung.Close()
-	status, out, errOut := urnic(t, nil, "rds", "info", "--timeout", "50ms")
-	if status != 1 || !strings.Contains(out, "RDS node 127.0.77.131") || !strings.Contains(errOut, "rds-2-0.sock is no socket") ||
-		!strings.Contains(errOut, "rds-3-0.sock: its process has not answered within 50ms: it may be stopped") {
-		t.Errorf("status %d, stderr %q, stdout\n%s", status, errOut, out)
-	}
-	status, _, errOut = urnic(t, nil, "rds", "info", "--timeout", "50ms", "127.0.77.138")
-	if status != 1 || !strings.Contains(errOut, "no process of this user has a node 127.0.77.138") {
+	inTime(t, func(wait string) (good bool, said string) { // which the live one has to answer
+		status, out, errOut := urnic(t, nil, "rds", "info", "--timeout", wait)
+		said = fmt.Sprintf("status %d, stderr %q, stdout\n%s", status, errOut, out)
+		if status != 1 || !strings.Contains(errOut, "rds-2-0.sock is no socket") || !strings.Contains(errOut, "rds-3-0.sock: its process has not answered within "+wait+": it may be stopped") {
+			t.Error(said)
+		}
+		return strings.Contains(out, "RDS node "+at.peer) && strings.Count(errOut, "has not answered") == 1, said
+	})
+	status, _, errOut := urnic(t, nil, "rds", "info", "--timeout", "50ms", at.none)
+	if status != 1 || !strings.Contains(errOut, "no process of this user has a node "+at.none) {
 		t.Errorf("status %d, stderr %q", status, errOut)
 	}
 }
 
 func TestRDSUsageErrors(t *testing.T) {
 	ownRuntime(t)
-	rdsPeer(t, "tcp")
+	at := rdsNetOf(t)
+	rdsPeer(t, at, "tcp")
 	for args, want := range map[string]string{
-		"ping":                                                        "give the address of a node",
-		"ping 127.0.77.131:4000":                                      "give the address without a port: 127.0.77.131",
-		"ping 127.0.77.131 127.0.77.131":                              "are one address: give it once",
-		"ping -c -1 127.0.77.131":                                     "-c -1: must be 0 or more",
-		"ping -i 0s 127.0.77.131":                                     "-i 0s: must be more than 0",
-		"ping --source x 127.0.77.131":                                "--source x: give an IP address of this machine",
-		"ping --source ::1 127.0.77.131":                              "give two IPv4 addresses or two of IPv6",
-		"ping --source 192.0.2.77 127.0.77.131":                       "192.0.2.77 is no address of this machine",
-		"ping --transport udp 127.0.77.131":                           "--transport udp: must be tcp or iwarp",
-		"ping --transport-port 70000 127.0.77.131":                    "--transport-port 70000: must be 1 to 65535",
-		"ping --paths 9 127.0.77.131":                                 "--paths 9: must be 1 to 8",
-		"ping --trace 127.0.77.131":                                   "give --transport iwarp",
-		"ping --json --pcap - 127.0.77.131":                           "would both go to standard output",
-		"info node":                                                   "give the address of a node, or the path of a socket",
-		"info --timeout 0s":                                           "--timeout 0s",
-		"info ./nothing":                                              "there is no such socket",
-		"stress x":                                                    "takes no arguments",
-		"stress -q 100":                                               "only the active side sets --req-bytes",
-		"stress -p 0":                                                 "-p 0: must be 1 to 65534",
-		"stress -s 127.0.77.131 -q 10":                                "requests of 10 bytes: they can have 63 to 1048576",
-		"stress -s 127.0.77.131 -a 2M":                                "acks of 2097152 bytes",
-		"stress -s 127.0.77.131 -q x":                                 "-q x: must be a number of bytes",
-		"stress -s 127.0.77.131 -t 0":                                 "-t 0: must be 1 to 256",
-		"stress -s 127.0.77.131 -t 256 -d 65535":                      "depth 65535",
-		"stress -s 127.0.77.131 -D 4096":                              "there is no RDMA over TCP",
-		"stress -s 127.0.77.131 -M 3":                                 "-M 3: must be 0 to 2",
-		"stress -s 127.0.77.131 -r ::1":                               "give two IPv4 addresses or two of IPv6",
-		"stress -s 127.0.77.131 -p 1 -r 127.0.77.132":                 "nobody listens at port 1 of 127.0.77.131",
-		"stress -s 127.0.77.131 --rdma-use-once 1 --rdma-cache-mrs 1": "give only one of --rdma-use-once and --rdma-cache-mrs",
-		"ping --transport-port " + rdsPort + " --source 127.0.77.131 127.0.77.132": "another node has 127.0.77.131 already",
+		"ping":                                        "give the address of a node",
+		"ping " + at.peer + ":4000":                   "give the address without a port: " + at.peer,
+		"ping " + at.peer + " " + at.peer:             "are one address: give it once",
+		"ping -c -1 " + at.peer:                       "-c -1: must be 0 or more",
+		"ping -i 0s " + at.peer:                       "-i 0s: must be more than 0",
+		"ping --source x " + at.peer:                  "--source x: give an IP address of this machine",
+		"ping --source ::1 " + at.peer:                "give two IPv4 addresses or two of IPv6",
+		"ping --source 192.0.2.77 " + at.peer:         "192.0.2.77 is no address of this machine",
+		"ping --transport udp " + at.peer:             "--transport udp: must be tcp or iwarp",
+		"ping --transport-port 70000 " + at.peer:      "--transport-port 70000: must be 1 to 65535",
+		"ping --paths 9 " + at.peer:                   "--paths 9: must be 1 to 8",
+		"ping --trace " + at.peer:                     "give --transport iwarp",
+		"ping --json --pcap - " + at.peer:             "would both go to standard output",
+		"info node":                                   "give the address of a node, or the path of a socket",
+		"info --timeout 0s":                           "--timeout 0s",
+		"info ./nothing":                              "there is no such socket",
+		"stress x":                                    "takes no arguments",
+		"stress -q 100":                               "only the active side sets --req-bytes",
+		"stress -p 0":                                 "-p 0: must be 1 to 65534",
+		"stress -s " + at.peer + " -q 10":             "requests of 10 bytes: they can have 63 to 1048576",
+		"stress -s " + at.peer + " -a 2M":             "acks of 2097152 bytes",
+		"stress -s " + at.peer + " -q x":              "-q x: must be a number of bytes",
+		"stress -s " + at.peer + " -t 0":              "-t 0: must be 1 to 256",
+		"stress -s " + at.peer + " -t 256 -d 65535":   "depth 65535",
+		"stress -s " + at.peer + " -D 4096":           "there is no RDMA over TCP",
+		"stress -s " + at.peer + " -M 3":              "-M 3: must be 0 to 2",
+		"stress -s " + at.peer + " -r ::1":            "give two IPv4 addresses or two of IPv6",
+		"stress -s " + at.peer + " -p 1 -r " + at.own: "nobody listens at port 1 of " + at.peer,
+		"stress -s " + at.peer + " --rdma-use-once 1 --rdma-cache-mrs 1":           "give only one of --rdma-use-once and --rdma-cache-mrs",
+		"ping --transport-port " + at.port + " --source " + at.peer + " " + at.own: "another node has " + at.peer + " already",
 	} {
 		status, out, errOut := urnic(t, nil, append([]string{"rds"}, strings.Fields(args)...)...)
-		if status != 1 || out != "" && !strings.HasPrefix(args, "stress -s 127.0.77.131 -p 1") || !strings.Contains(errOut, want) || strings.Count(errOut, "\n") != 1 {
+		if status != 1 || out != "" && !strings.HasPrefix(args, "stress -s "+at.peer+" -p 1") || !strings.Contains(errOut, want) || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("urnic rds %s: status %d, stdout %q, stderr %q; want %q", args, status, out, errOut, want)
 		}
 	}
@@ -262,10 +304,10 @@ func TestRDSUsageErrors(t *testing.T) {
 // A control connection of something else is refused, with what is wrong.
 func TestRDSStressOfAStranger(t *testing.T) {
 	ownRuntime(t)
-	port := freePort(t, "127.0.77.133")
-	passive := start(t, "rds", "stress", "-r", "127.0.77.133", "-p", port, "--transport-port", rdsPort)
+	at, port := rdsNetOf(t), ownPort(t)
+	passive := start(t, "rds", "stress", "-r", at.passive, "-p", port, "--transport-port", at.port)
 	passive.out.wait(t, "waiting for incoming connection")
-	conn, err := net.Dial("tcp", "127.0.77.133:"+port)
+	conn, err := net.Dial("tcp", at.passive+":"+port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +315,7 @@ func TestRDSStressOfAStranger(t *testing.T) {
 	if _, err := conn.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 10)); err != nil {
 		t.Fatal(err)
 	}
-	<-passive.done
+	passive.wait(t)
 	if passive.status != 1 || !strings.Contains(passive.errOut.String(), "tasks: there can be 1 to 256") {
 		t.Errorf("status %d, stderr %q", passive.status, passive.errOut.String())
 	}

@@ -167,7 +167,7 @@ func adviseRPC(err error, address string, timeout time.Duration) error {
 		return advise(err, "there is no address for the name %q: give an IP address, or a name that can be looked up (%s)", unresolved.Name, unresolved.Err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return advise(err, "nobody listens at %s%s: start the server, or give the port where it listens", address, errno(err))
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return advise(err, "no answer from %s within %v: check address and port, or wait longer with --timeout", address, timeout)
 	case hungUp(err):
 		return advise(err, "%s closes the connection: if the port belongs to the other transport, give --rdma or leave it out", address)

@@ -120,7 +120,7 @@ func TestRXDebugOfAServerThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.interrupt()
-	<-p.done
+	p.wait(t)
 	if p.status != 130 || p.errOut.String() != "urnic: interrupted\n" {
 		t.Errorf("status %d, %q", p.status, p.errOut.String())
 	}
@@ -249,7 +249,7 @@ func TestRXCallThatFails(t *testing.T) {
 		}
 	}
 	p.interrupt()
-	<-p.done
+	p.wait(t)
 	if p.status != 130 || p.errOut.String() != "urnic: interrupted\n" {
 		t.Errorf("status %d, %q", p.status, p.errOut.String())
 	}
@@ -328,7 +328,7 @@ func TestRXPerfIsInterrupted(t *testing.T) {
 		}
 	}
 	p.interrupt()
-	<-p.done
+	p.wait(t)
 	if p.status != 130 || p.errOut.String() != "urnic: interrupted\n" {
 		t.Errorf("status %d, %q", p.status, p.errOut.String())
 	}

@@ -145,7 +145,7 @@ func TestWordsOfPeersOnTheTerminal(t *testing.T) {
 	}
 	server, at := serve(t, "127.0.0.1", "-v")
 	pingWith(t, peerDevice(t), at, words)
-	<-server.done
+	server.wait(t)
 	if out := server.out.String(); !strings.Contains(out, `server ping data: \x1b]0;title\a\x1b[31m\u202egpj.exe`) {
 		t.Errorf("rping shows %q", out)
 	}

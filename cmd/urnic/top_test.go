@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"urnic/internal/program/top"
 	"urnic/rnic"
@@ -105,7 +104,7 @@ func TestTopServesMetrics(t *testing.T) {
 	if err != nil || !is || !strings.HasPrefix(url, "http://127.0.0.1:") {
 		t.Fatalf("%q, %v", b[:n], err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: hangGuard}
 	get := func(url string) (int, string) {
 		t.Helper()
 		resp, err := client.Get(url)
@@ -126,7 +125,7 @@ func TestTopServesMetrics(t *testing.T) {
 		t.Errorf("another page: %d", status)
 	}
 	cancel()
-	if status := <-done; status != 0 {
+	if status := await(t, done); status != 0 {
 		t.Errorf("status %d", status)
 	}
 }
