@@ -62,7 +62,7 @@ func TestProcessesOfAnOrdinaryUser(t *testing.T) {
 			} {
 				cmd := exec.CommandContext(t.Context(), program)
 				cmd.Dir = dir
-				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), variable}
+				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), patientTimes, variable}
 				if os.Getuid() == 0 {
 					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 				}

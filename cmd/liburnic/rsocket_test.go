@@ -31,7 +31,7 @@ func TestSocketsBecomeRsocketsByPreload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), program)
-			cmd.Env = append(slices.Clone(env), "URNIC_LOG=debug")
+			cmd.Env = append(slices.Clone(env), "URNIC_LOG=debug", patientTimes)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
