@@ -33,10 +33,15 @@ func (t *times) timeToFail(timeout, retries uint32) time.Duration {
 // isReceive reports whether a completion is that of a receive.
 func isReceive(wc *WC) bool { return wc.Opcode&wcRecv != 0 }
 
+// isOf reports whether some completions are of a queue pair.
+func isOf(wcs []WC, qpn uint32) bool {
+	return slices.ContainsFunc(wcs, func(wc WC) bool { return wc.QPN == qpn })
+}
+
 // withholds keeps a flushed completion back if it is not for the program yet, or comes
 // behind such a one, and reports whether it does. The caller holds mu.
 func (c *completionQueue) withholds(q *qp, wc *WC, unexplained bool) bool {
-	behind := slices.ContainsFunc(c.withheld, func(w WC) bool { return w.QPN == wc.QPN })
+	behind := isOf(c.withheld, wc.QPN)
 	if !behind && (!unexplained || !q.isLeftAlone()) {
 		if !isReceive(wc) && !q.missed.Swap(true) && q.met.Load() {
 			q.engine.wg.Go(q.fire) // the caller holds a completion queue
@@ -66,7 +71,7 @@ func (c *completionQueue) release(e *Engine, out []WC) (n int) {
 	for _, wc := range c.withheld {
 		switch of := e.numbers.get(wc.QPN); {
 		case of == nil: // it is no more
-		case of.isLeftAlone() || n == len(out):
+		case n == len(out) || of.isLeftAlone() || isOf(left, wc.QPN): // it may have missed its peer since the one before
 			left = append(left, wc)
 		default:
 			of.blame(&wc, true)
