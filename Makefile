@@ -94,7 +94,8 @@ test: testrun ## run the tests, but those that .ci/later leaves to make verify
 
 # What has goroutines of its own. make race-all tests everything.
 RACED := rnic rnic/internal/... rnic/rnictest rnic/rnicinfo rnic/rnictimeline mpa ddp rdmap stag \
-	internal/door/... internal/dropin/... internal/host/... internal/program/perf internal/program/rping internal/program/top \
+	internal/door/... internal/dropin internal/dropin/datagram/carrier internal/dropin/rendezvous internal/host/... \
+	internal/program/rping internal/program/top \
 	internal/ring internal/test/leakcheck internal/test/simnet internal/wake \
 	ulp/nfs ulp/nfs/nfsd ulp/nfs/vfs/dirfs ulp/nfs/vfs/memfs ulp/oncrpc/... ulp/rpcrdma \
 	ulp/rdp ulp/rdp/rdpinfo ulp/rdp/rdpllp ulp/rdp/rdpstream ulp/rds ulp/rds/rdsinfo ulp/rds/rdsstress \

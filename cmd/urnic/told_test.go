@@ -52,7 +52,7 @@ func TestWhatIsToldOfAnInterruptedCommand(t *testing.T) {
 		if got := reason(t.Context(), tt.err); got != text(tt.err) {
 			t.Errorf("%q: %q, without an interruption", text(tt.err), got)
 		}
-		if got := served(t.Context(), tt.err); got != tt.err {
+		if got := served(t.Context(), tt.err); !errors.Is(got, tt.err) {
 			t.Errorf("%q: %q of a server, without an interruption", text(tt.err), got)
 		}
 		got := served(ended, tt.err)

@@ -51,17 +51,22 @@ var process = sync.OnceValue(func() Net {
 	if err != nil {
 		panic(err)
 	}
-	held = hold
+	untilTheEnd(hold)
 	return n
 })
 
-// held is the socket of Process's network, and heldPorts those of ProcessPort: one that nothing
-// refers to would be closed.
-var (
-	held      *net.UDPConn
-	heldPorts []*net.UDPConn
-	holding   sync.Mutex // guards heldPorts
-)
+// held are the sockets of Process's network and of ProcessPort: one that nothing refers to would
+// be closed.
+var held struct {
+	sync.Mutex
+	sockets []*net.UDPConn
+}
+
+func untilTheEnd(c *net.UDPConn) {
+	held.Lock()
+	defer held.Unlock()
+	held.sockets = append(held.sockets, c)
+}
 
 // Addr returns an address of the network, from 0 to 253: 127.x.y.i.
 func (n Net) Addr(i byte) netip.Addr { return netip.AddrFrom4([4]byte{127, n.a, n.b, i}) }
@@ -92,9 +97,7 @@ func ProcessPort() (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	holding.Lock()
-	defer holding.Unlock()
-	heldPorts = append(heldPorts, hold)
+	untilTheEnd(hold)
 	return port, nil
 }
 

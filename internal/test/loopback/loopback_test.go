@@ -34,8 +34,9 @@ func TestNothingIsGivenTwice(t *testing.T) {
 }
 
 func TestProcessHasOneNetwork(t *testing.T) {
-	if Process() != Process() || Process() == Of(t) {
-		t.Errorf("networks %v, %v", Process(), Of(t))
+	first, again, other := Process(), Process(), Of(t)
+	if first != again || first == other {
+		t.Errorf("networks %v, %v, %v", first, again, other)
 	}
 }
 

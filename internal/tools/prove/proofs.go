@@ -89,11 +89,11 @@ var proofs = []proof{
 	},
 	{
 		// Many show in whole simulations only, which take minutes.
-		name:     "rdp-mutants",
-		command:  []string{"make", "rdp-mutants"},
-		long: true,
-		inputs:   []string{"internal/test/mutants", "ulp/rdp/machine/mutants", "ulp/rdp/rdpflow/testdata", "docs/rdp-rules.md"},
-		tests:    []string{"ulp/rdp/machine"},
+		name:    "rdp-mutants",
+		command: []string{"make", "rdp-mutants"},
+		long:    true,
+		inputs:  []string{"internal/test/mutants", "ulp/rdp/machine/mutants", "ulp/rdp/rdpflow/testdata", "docs/rdp-rules.md"},
+		tests:   []string{"ulp/rdp/machine"},
 	},
 	{
 		name:    "rx-mutants",
@@ -112,9 +112,9 @@ var proofs = []proof{
 	},
 	{
 		// What the peer does not always survive.
-		name:     "rds-siw",
-		command:  []string{"make", "interop", "TESTFLAGS=-v -run '^(TestLinuxRDSOverIWARPAtItsLimits)'"},
-		long: true,
+		name:    "rds-siw",
+		command: []string{"make", "interop", "TESTFLAGS=-v -run '^(TestLinuxRDSOverIWARPAtItsLimits)'"},
+		long:    true,
 		inputs: join(stack, guest, []string{
 			"internal/capture", "internal/wake", "internal/host/listen", "internal/test/interop/lab/rdspeer", "internal/test/interop/guest_test.go", "internal/test/interop/tap_test.go", "internal/test/interop/rds_node_test.go",
 			"internal/test/interop/rds_iwarp_test.go", "internal/test/interop/rds_iwarp_trouble_test.go",
@@ -169,11 +169,11 @@ var proofs = []proof{
 // docs/mutation.md does not explain, or that those of other packages do.
 func mutation(pkg string, long bool, others ...string) proof {
 	p := proof{
-		name:     "mutation-" + path.Base(pkg),
-		command:  []string{"make", "mutation", "PKG=" + pkg},
-		long: long,
-		inputs:   []string{"internal/tools/mutation", "docs/mutation.md#" + pkg},
-		tests:    append([]string{pkg}, others...),
+		name:    "mutation-" + path.Base(pkg),
+		command: []string{"make", "mutation", "PKG=" + pkg},
+		long:    long,
+		inputs:  []string{"internal/tools/mutation", "docs/mutation.md#" + pkg},
+		tests:   append([]string{pkg}, others...),
 	}
 	if len(others) > 0 {
 		p.command = append(p.command, "MUTATIONFLAGS=-tests ./"+strings.Join(p.tests, ",./"))
