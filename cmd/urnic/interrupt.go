@@ -77,13 +77,13 @@ func reason(ctx context.Context, err error) string {
 }
 
 // served returns the error with which a server ends that serves until the context ends: none
-// if it did just that.
+// if it did just that, else one with the status of a failure.
 func served(ctx context.Context, err error) error {
 	told := toTell(ctx, err)
-	if told == nil || ctx.Err() == nil {
-		return told
+	if told == nil {
+		return nil
 	}
-	return &statusError{told, statusFailed}
+	return &statusError{told, statusFailed} // also if the context ends now
 }
 
 // interrupted reports whether err says that the user has ended the command.

@@ -101,6 +101,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(out)
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
+	if ctx.Err() == nil { // nor will it have been interrupted when it is looked at again
+		ctx = context.WithoutCancel(ctx)
+	}
 	lost := alwaysTell(errors.Join(out.lost(), errOut.lost()))
 	switch {
 	case err == nil && lost == nil:

@@ -52,8 +52,9 @@ func TestWhatIsToldOfAnInterruptedCommand(t *testing.T) {
 		if got := reason(t.Context(), tt.err); got != text(tt.err) {
 			t.Errorf("%q: %q, without an interruption", text(tt.err), got)
 		}
-		if got := served(t.Context(), tt.err); !errors.Is(got, tt.err) {
-			t.Errorf("%q: %q of a server, without an interruption", text(tt.err), got)
+		failed := served(t.Context(), tt.err)
+		if got := reason(ended, failed); !interrupted(ended, tt.err) && got != text(tt.err) {
+			t.Errorf("%q: %q of a server that failed before it was interrupted", text(tt.err), got)
 		}
 		got := served(ended, tt.err)
 		own, is := errors.AsType[*statusError](got)

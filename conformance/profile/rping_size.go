@@ -99,6 +99,18 @@ func (r *Rping) try(ctx context.Context, n uint32) (t trial, err error) {
 	}
 	conn := wire.NewConn(nc, wire.NewTape(), nil)
 	defer func() { err = errors.Join(err, conn.Close()) }()
+	// A run that is interrupted waits for nothing more. A limit of time is that of each answer.
+	interrupted := func() bool { return errors.Is(ctx.Err(), context.Canceled) }
+	defer context.AfterFunc(ctx, func() {
+		if interrupted() {
+			_ = nc.Close() // which the reader sees as an end
+		}
+	})()
+	defer func() {
+		if interrupted() {
+			t, err = trial{}, context.Cause(ctx)
+		}
+	}()
 	request := conformance.RequestFor(conformance.Setup{})
 	if err := conn.SendFrame(request, ""); err != nil {
 		return trial{err: err}, nil
