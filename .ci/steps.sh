@@ -1,6 +1,11 @@
 # What .ci/run and .ci/verify share: functions that run a step, and say how it went. Sourced, with
 # $logs set.
 
+# Without the checkout's path in what is compiled, a fresh clone finds in the cache what another checkout has
+# compiled.
+GOFLAGS="$(go env GOFLAGS 2>/dev/null) -trimpath"
+export GOFLAGS
+
 # step NAME COMMAND...: runs a command, with its output in a log, and prints a line: how long it took, and
 # how many seconds of the processors. Its status is that of the command.
 step() {
