@@ -3,6 +3,7 @@
 //	simnet      a network in memory, on a fake clock
 //	cutnet      loopback whose reads and writes are cut into pieces
 //	ownnet      tests in a network of their own
+//	loopback    addresses and ports that no other run of tests uses
 //	leakcheck   goroutines that a test leaves behind
 //	hang        tests that hang
 //	selfcopy    a test's program where other users can run it

@@ -55,7 +55,7 @@ func parse(args []string) (settings, error) {
 		return s, err
 	}
 	if s.packages = f.Args(); len(s.packages) == 0 {
-		return s, errors.New("name the packages to test, such as ./...")
+		return s, errors.New("name the packages to test, such as \"./...\"")
 	}
 	return s, nil
 }
@@ -96,9 +96,8 @@ func do(ctx context.Context, stdout io.Writer, args []string) error {
 	if err != nil {
 		return errors.Join(ran, err)
 	}
-	defer events.Close()
 	o, err := read(events)
-	if err != nil {
+	if err := errors.Join(err, events.Close()); err != nil {
 		return errors.Join(ran, err)
 	}
 	passes := o.report(stdout, kept, allowed)
