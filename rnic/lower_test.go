@@ -22,6 +22,9 @@ var overMPA = because(map[string][]string{
 	"shares of requests, which a layer without delay leaves to the scheduler: it has layers of its own": {
 		"TestNeitherResponsesNorRequestsStarve",
 	},
+	"answers that come late, which layers without delay leave to the scheduler": {
+		"TestStoppedQueueDrains",
+	},
 	"connections whose MPA Request is not in, or comes slowly; hosts and descriptors of TCP": {
 		"TestArrivalHasAMomentForItsRequest",
 		"TestGarbageOnThePortIsDroppedAtOnce",
