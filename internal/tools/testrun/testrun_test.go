@@ -27,7 +27,7 @@ func module(t *testing.T, tests string) {
 		"go.mod":    "module example\n\ngo 1.26\n",
 		"p_test.go": "package p\n\n" + tests,
 		".ci/skips": "# a comment\n^TestHelper$ another test starts it\n",
-		".ci/later": "# a comment\ntest,race TestSlow takes minutes\nrace TestOurs/directory takes minutes under the race detector\n",
+		".ci/later": "# a comment\ntest,race TestSlow takes minutes\nrace TestFiles/directory takes minutes under the race detector\n",
 	} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -93,7 +93,7 @@ func TestSlow(t *testing.T) { t.Error("left out") }
 
 func TestSlower(t *testing.T) {}
 
-func TestOurs(t *testing.T) {
+func TestFiles(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {})
 	t.Run("directory", func(t *testing.T) {})
 }

@@ -30,7 +30,7 @@ func TestServicesInPieces(t *testing.T) { rxtest.Run(t, over(&cutnet.Network{See
 // Wherever a connection is cut, stands still or is damaged, each call ends with its bytes
 // or with a code, calls on later connections are whole, and nothing is left behind: the
 // bubble sees to that.
-func TestCallsEndWhereverTheConnectionDoes(t *testing.T) {
+func TestCallsEndWhereverTheirConnectionIsCut(t *testing.T) {
 	step, growth := int64(9), int64(20)
 	if testing.Short() || raceEnabled {
 		step, growth = 60, 4
