@@ -64,7 +64,7 @@ func opener(addr netip.AddrPort, client, server rxrdma.Config) rxtest.Opener {
 	}
 }
 
-func TestServices(t *testing.T) {
+func TestServicesOverTheRNIC(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		addr           netip.AddrPort

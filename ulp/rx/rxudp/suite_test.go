@@ -11,7 +11,7 @@ import (
 )
 
 // The suite passes over UDP as it does over the RNIC, with IPv4 and with IPv6.
-func TestServices(t *testing.T) {
+func TestServicesOverUDP(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(addr, func(t *testing.T) {
 			rxtest.Run(t, func(tb testing.TB, services []rx.Service) (client, server rx.Endpoint) {
