@@ -128,11 +128,15 @@ stress: ## run one test in many processes at once until it fails, or N times (TE
 fuzz: ## fuzz every target for FUZZTIME (30s)
 	internal/tools/fuzz $(FUZZTIME)
 
+.PHONY: linter
+linter:
+	@$(GO) -C internal/tools build -ldflags=-w -o ../../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
 .PHONY: lint
-lint: ## format, vet and lint, and check what is generated
-	@bad=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$bad" || { echo "$$bad"; echo "not formatted: golangci-lint fmt"; exit 1; }
-	$(TOOL) golangci-lint run --build-tags $(LINTTAGS)
-	$(GO) -C internal/tools tool golangci-lint run
+lint: linter ## format, vet and lint, and check what is generated
+	@bad=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$bad" || { echo "$$bad"; echo "not formatted: bin/golangci-lint fmt"; exit 1; }
+	bin/golangci-lint run --build-tags $(LINTTAGS)
+	cd internal/tools && ../../bin/golangci-lint run
 	$(GO) fix -tags $(LINTTAGS) -diff ./...
 	$(GO) -C internal/tools fix -diff ./...
 	$(GO) -C internal/host/crc32c/gen vet
