@@ -47,6 +47,7 @@ type direction struct {
 	msg      *partial
 	unplaced *wire.Header // the message of which an unknown part is lost
 	unsure   bool         // the next fragment need not be the first of its message
+	odd      bool         // there was an extension header that is not known, and that was said
 }
 
 // A partial is a message that is on its way.
@@ -121,7 +122,7 @@ func (c *conn) header(from dissect.Side, at capture.At, raw []byte) (wire.Header
 		return h, false
 	}
 	c.sum.side(from).header(&h)
-	if rest := h.Flags &^ (wire.CongestionBitmap | wire.AckRequired | wire.Retransmitted); rest != 0 {
+	if rest := h.Flags.Unknown(); rest != 0 {
 		c.blame(ruleHeader, from, at, "the flags 0x%02x are not defined", uint8(rest))
 	}
 	if h.Padding != [4]byte{} {
@@ -163,6 +164,9 @@ func (c *conn) start(from dissect.Side, at capture.At, raw []byte, h *wire.Heade
 			c.blame(ruleMap, from, at, "a congestion map has %d bytes, no number and no other flags; this is %v", wire.MapLen, h)
 		}
 	case wire.Ack:
+		if h.Flags&(wire.HeartbeatPing|wire.HeartbeatPong) != 0 {
+			break // of Oracle's kernels, with a number and CAP_BITS
+		}
 		if h.Len != 0 || h.Flags != 0 || h.Sequence != 0 || h.Extensions != [wire.ExtensionLen]byte{} {
 			c.blame(ruleAckOnly, from, at, "an acknowledgement alone has no data, number, flags or extension headers; this is %v", h)
 		}
@@ -264,8 +268,10 @@ func (c *conn) extensions(from dissect.Side, at capture.At, h *wire.Header) wire
 	if e, ok := errors.AsType[*wire.FormatError](err); ok {
 		c.blame(ruleExtension, from, at, "%s", e.Reason)
 	}
-	if t := wire.UnknownExtension(h.Extensions); t != wire.ExtNone {
-		c.blame(ruleExtension, from, at, "an extension header of %v, which is not defined", t)
+	// The document leaves room for more types, and every receiver skips those that it does not know.
+	if t := wire.UnknownExtension(h.Extensions); t != wire.ExtNone && !c.dir[from].odd {
+		c.dir[from].odd = true
+		c.r.Note(from, at, "an extension header of %v, which is not known", t)
 	}
 	return x
 }

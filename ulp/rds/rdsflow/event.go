@@ -148,9 +148,18 @@ type jsonMessage struct {
 	Latency    float64   `json:"latency_seconds,omitempty"`
 	Paths      *uint16   `json:"npaths,omitempty"`
 	Generation *uint32   `json:"generation,omitempty"`
+	SportIdx   *uint8    `json:"sport_idx,omitempty"`
+	Urnic      bool      `json:"urnic,omitempty"`
 	RDMA       string    `json:"rdma,omitempty"`
 	Dest       *jsonDest `json:"rdma_dest,omitempty"`
+	Moved      *jsonMove `json:"rdma_bytes,omitempty"`
 	Extensions string    `json:"extensions,omitempty"` // all of them
+}
+
+type jsonMove struct {
+	Bytes uint32 `json:"bytes"`
+	Write bool   `json:"write"`
+	Read  bool   `json:"read"`
 }
 
 type jsonDest struct {
@@ -181,6 +190,13 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 	}
 	if x.With(wire.ExtGeneration) {
 		j.Generation = &x.Generation
+	}
+	if x.With(wire.ExtSportIdx) {
+		j.SportIdx = &x.SportIdx
+	}
+	j.Urnic = x.With(wire.ExtUrnic)
+	if x.With(wire.ExtRDMABytes) {
+		j.Moved = &jsonMove{x.Bytes, x.Write, x.Read}
 	}
 	if x.With(wire.ExtRDMA) {
 		j.RDMA = fmt.Sprintf("0x%08x", x.RKey)

@@ -255,15 +255,15 @@ var faults = []fault{
 	{"length over iWARP", true, func(_ *player, l *line) {
 		l.send(client, message(1, 10, func(h *wire.Header) { h.Len = 1 << 31 }))
 	}, []string{"rds-length by client"}},
-	{"extension that is not defined", false, func(_ *player, l *line) {
-		l.send(client, message(1, 10, extend(9)))
-	}, []string{"rds-extension by client"}},
-	{"extension beyond those that end them", true, func(_ *player, l *line) {
-		l.send(client, message(1, 10, extend(5, 0, 8, 200)))
-	}, []string{"rds-extension by client"}},
 	{"extension that does not fit", false, func(_ *player, l *line) {
 		l.send(server, message(1, 10, extend(3, 0, 0, 0, 1, 0, 0, 0, 0, 3)))
 	}, []string{"rds-extension by server"}},
+	{"extension of Linux 7.0 that does not fit", true, func(_ *player, l *line) {
+		l.send(client, message(1, 10, extend(3, 0, 0, 0, 1, 0, 0, 0, 0, 4)))
+	}, []string{"rds-extension by client"}},
+	{"extension twice", false, func(_ *player, l *line) {
+		l.send(client, message(1, 10, extend(8, 0, 8, 0)))
+	}, []string{"rds-extension by client"}},
 	{"number 0", false, func(_ *player, l *line) {
 		l.send(client, message(0, 10))
 	}, []string{"rds-sequence by client"}},

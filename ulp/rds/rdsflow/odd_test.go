@@ -122,8 +122,28 @@ func TestWhatIsNoFault(t *testing.T) {
 			l.send(client, congestion(), message(1, 0, ports(1, 0)))
 			l.close()
 		}},
-		"later extension headers of Linux": {false, func(_ *player, l *line) {
-			l.send(client, message(1, 10, extend(4, 0, 0, 0, 9, 1)))
+		"probe of Linux 7.0": {false, func(_ *player, l *line) {
+			probe := extend(5, 0, 8, 6, 0, 0, 0, 7, 8, 0)
+			l.send(client, message(1, 0, ports(1, 0), probe))
+			l.send(server, message(1, 0, ports(0, 1), probe))
+		}},
+		"probe of urnic": {false, func(_ *player, l *line) {
+			probe := extend(5, 0, 8, 6, 0, 0, 0, 7, 8, 0, 15)
+			l.send(client, message(1, 0, ports(1, 0), probe))
+			l.send(server, message(1, 0, ports(0, 1), probe))
+		}},
+		"RDMA operations of Linux 7.0": {true, func(_ *player, l *line) {
+			l.send(client, message(1, 10, extend(3, 0, 0, 1, 0, 0, 0, 0, 64)))
+			l.write(server, 0x100, 64, 10)
+			l.send(server, message(1, 10, flags(wire.MoreExtensions), extend(2, 0, 0, 1, 0, 4, 0, 0, 0, 10, 1)))
+		}},
+		"heartbeats and checksums of Oracle's kernels": {true, func(_ *player, l *line) {
+			l.send(client, message(1, 0, ports(0, 0), flags(wire.HeartbeatPing|wire.AckRequired), extend(7, 0, 0, 0, 1)))
+			l.send(server, message(1, 0, ports(0, 0), flags(wire.HeartbeatPong|wire.AckRequired), extend(7, 0, 0, 0, 1)))
+			l.send(client, message(2, 10, extend(9, 1, 2, 3, 4, 1)))
+		}},
+		"extension headers that nobody knows": {false, func(_ *player, l *line) {
+			l.send(client, message(1, 10, extend(11)), message(2, 10, extend(5, 0, 8, 200)))
 		}},
 		"more than its credits, without flow control": {true, func(p *player, _ *line) {
 			l := p.open(lowNode, highNode, PortRDMA)
@@ -343,5 +363,21 @@ func TestDamagedSegmentsBlameNobody(t *testing.T) {
 	f.want(t)
 	if !strings.Contains(strings.Join(f.notes, "\n"), "0x40") {
 		t.Errorf("notes %q", f.notes)
+	}
+}
+
+// Extension headers that are not known are pointed out, once for each side.
+func TestUnknownExtensionsAreNoted(t *testing.T) {
+	p := newPlayer(t)
+	l := p.tcp()
+	l.send(client, message(1, 10, extend(11)), message(2, 10, extend(12)))
+	l.send(server, message(1, 10, extend(5, 0, 8, 200)))
+	f := analyze(t, p.recording())
+	f.want(t)
+	if want := []string{"an extension header of type 11, which is not known", "an extension header of type 200, which is not known"}; !slices.Equal(f.notes, want) {
+		t.Errorf("notes %q, want %q", f.notes, want)
+	}
+	if f.Verdict() != dissect.VerdictOK {
+		t.Errorf("the verdict is %s", f.Verdict())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"urnic/internal/program/dissect"
+	"urnic/ulp/rds/wire"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/output")
@@ -56,6 +57,25 @@ func TestOutputs(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", b.Bytes(), want)
 			}
 		})
+	}
+}
+
+// A line of JSON has the extension headers of later kernels and of urnic; a Read is not a Write.
+func TestJSONHasLaterExtensions(t *testing.T) {
+	p := newPlayer(t)
+	l := p.tcp()
+	l.send(client, message(1, 0, ports(1, 0), extend(5, 0, 8, 6, 0, 0, 0, 7, 8, 0, 15)))
+	l.send(server, message(1, 10, flags(wire.MoreExtensions), extend(4, 0, 0, 0, 9, 2)))
+	var b bytes.Buffer
+	analyze(t, p.recording(), dissect.JSON(&b, dissect.Options{})).want(t)
+	for _, want := range []string{
+		`"npaths":8,"generation":7,"sport_idx":0,"urnic":true,"extensions":"NPATHS=8 GEN_NUM=7 SPORT_IDX=0 URNIC"`,
+		`"rdma_bytes":{"bytes":9,"write":false,"read":true},"extensions":"RDMA_BYTES=9,Read"`,
+		`"flags":"EXTHDR_EXTENSION"`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
 	}
 }
 

@@ -9,16 +9,28 @@ import (
 // An ExtensionType is the type of an extension header.
 type ExtensionType uint8
 
-// The extension headers of RDS 3.1, and those that later Linux kernels send. Type 4 is
-// not in the document.
+// The extension headers of RDS 3.1, those of later kernels, and one of this module. Types 4 and 8
+// are of Linux since 7.0 and of Oracle's kernels (UEK), types 7 and 9 of Oracle's alone. No type means two things
+// among them, so the type alone tells what it is.
 const (
 	ExtNone       ExtensionType = 0 // the end
 	ExtVersion    ExtensionType = 1 // be32: version; unused
 	ExtRDMA       ExtensionType = 2 // be32: the R_Key that an RDMA operation before this message has used
 	ExtRDMADest   ExtensionType = 3 // be32, be32: R_Key and offset of memory that the receiver may access
-	ExtRDMABytes  ExtensionType = 4 // be32, u8: bytes and direction; later than 3.1
+	ExtRDMABytes  ExtensionType = 4 // be32, u8, 3 of padding: bytes of that operation, 1 for a Write or 2 for a Read
 	ExtNPaths     ExtensionType = 5 // be16: paths that the sender supports
 	ExtGeneration ExtensionType = 6 // be32: the sender's generation number
+	ExtCapBits    ExtensionType = 7 // be32: capabilities, in heartbeats; skipped
+	// ExtSportIdx says that the sender's source ports tell the paths: modulo their number, the port of whoever
+	// opens a TCP connection is the path's index. It has a byte of data, which is 0.
+	ExtSportIdx ExtensionType = 8
+	ExtChecksum ExtensionType = 9 // be32, u8, 3 of padding: checksum of the data, and whether it is in use; skipped
+	// ExtUrnic says that the sender is this module: it acknowledges in headers over TCP too, and expects its peer
+	// to do the same. That needs a sign of its own. A generation number is none: Linux since 7.0
+	// sends one over TCP, with SPORT_IDX, and still acknowledges by TCP alone. It has no data, because Linux
+	// takes a type below 16 that it does not know for one without. Oracle's kernels end the list at such
+	// a type, so it comes last.
+	ExtUrnic ExtensionType = 15
 
 	// Linux stops at a type that it has no room for in its table.
 	extTypes = 16
@@ -26,16 +38,32 @@ const (
 
 // extLens are the lengths of the extension headers' data, in bytes. As in Linux, a type
 // without one has no data.
-var extLens = [extTypes]int{ExtVersion: 4, ExtRDMA: 4, ExtRDMADest: 8, ExtRDMABytes: 5, ExtNPaths: 2, ExtGeneration: 4}
+var extLens = [extTypes]int{
+	ExtVersion: 4, ExtRDMA: 4, ExtRDMADest: 8, ExtRDMABytes: 8, ExtNPaths: 2, ExtGeneration: 4,
+	ExtCapBits: 4, ExtSportIdx: 1, ExtChecksum: 8,
+}
 
-var extNames = [...]string{"NONE", "VERSION", "RDMA", "RDMA_DEST", "RDMA_BYTES", "NPATHS", "GEN_NUM"}
+// extNames has a name for each type that is known.
+var extNames = [extTypes]string{
+	ExtNone: "NONE", ExtVersion: "VERSION", ExtRDMA: "RDMA", ExtRDMADest: "RDMA_DEST", ExtRDMABytes: "RDMA_BYTES", ExtNPaths: "NPATHS",
+	ExtGeneration: "GEN_NUM", ExtCapBits: "CAP_BITS", ExtSportIdx: "SPORT_IDX", ExtChecksum: "CSUM", ExtUrnic: "URNIC",
+}
+
+// The flags of RDMA_BYTES.
+const (
+	bytesWritten = 1 << iota
+	bytesRead
+)
 
 func (t ExtensionType) String() string {
-	if int(t) < len(extNames) {
+	if t.known() {
 		return extNames[t]
 	}
 	return fmt.Sprintf("type %d", uint8(t))
 }
+
+// known reports whether the type is in the document or named here.
+func (t ExtensionType) known() bool { return t < extTypes && extNames[t] != "" }
 
 // A Cookie names memory of the sender that its receiver may read or write: the R_Key in
 // the low 32 bits, the offset in the high 32 bits, as Linux gives it to programs.
@@ -57,9 +85,11 @@ type Extensions struct {
 	RKey       uint32 // of RDMA
 	Dest       Cookie // of RDMA_DEST
 	Bytes      uint32 // of RDMA_BYTES
-	Write      bool   // of RDMA_BYTES: the direction byte is not zero
+	Write      bool   // of RDMA_BYTES: it was an RDMA Write
+	Read       bool   // of RDMA_BYTES: it was an RDMA Read
 	Paths      uint16 // of NPATHS
 	Generation uint32 // of GEN_NUM
+	SportIdx   uint8  // of SPORT_IDX; 0
 }
 
 // With reports whether there is an extension header of a type.
@@ -94,7 +124,7 @@ func ParseExtensions(b [ExtensionLen]byte) (x Extensions, err error) {
 func UnknownExtension(b [ExtensionLen]byte) ExtensionType {
 	for at := 0; at < ExtensionLen && b[at] != 0; {
 		t := ExtensionType(b[at])
-		if int(t) >= len(extNames) {
+		if !t.known() {
 			return t
 		}
 		at += 1 + extLens[t]
@@ -112,21 +142,24 @@ func (x *Extensions) set(t ExtensionType, data []byte) {
 	case ExtRDMADest:
 		x.Dest = NewCookie(binary.BigEndian.Uint32(data), binary.BigEndian.Uint32(data[4:]))
 	case ExtRDMABytes:
-		x.Bytes, x.Write = binary.BigEndian.Uint32(data), data[4] != 0
+		x.Bytes, x.Write, x.Read = binary.BigEndian.Uint32(data), data[4]&bytesWritten != 0, data[4]&bytesRead != 0
 	case ExtNPaths:
 		x.Paths = binary.BigEndian.Uint16(data)
 	case ExtGeneration:
 		x.Generation = binary.BigEndian.Uint32(data)
-	default: // without data
+	case ExtSportIdx:
+		x.SportIdx = data[0]
+	default: // without data, or skipped
 	}
 }
 
-// Encode returns the extension headers' space of a header, in the order of the types.
-// It returns a *FormatError if they do not fit into 16 bytes.
+// Encode returns the extension headers' space of a header, in the order of the types, so that
+// URNIC comes last. It leaves out CAP_BITS, CSUM and types that are not known. It returns a
+// *FormatError if the others do not fit into 16 bytes.
 func (x *Extensions) Encode() (b [ExtensionLen]byte, err error) {
 	at := 0
-	for t := ExtVersion; t <= ExtGeneration; t++ {
-		if !x.With(t) {
+	for t := ExtVersion; t < extTypes; t++ {
+		if !x.With(t) || !t.known() || t == ExtCapBits || t == ExtChecksum {
 			continue
 		}
 		n := extLens[t]
@@ -152,12 +185,17 @@ func (x *Extensions) put(t ExtensionType, p []byte) {
 	case ExtRDMABytes:
 		binary.BigEndian.PutUint32(p, x.Bytes)
 		if x.Write {
-			p[4] = 1
+			p[4] |= bytesWritten
+		}
+		if x.Read {
+			p[4] |= bytesRead
 		}
 	case ExtNPaths:
 		binary.BigEndian.PutUint16(p, x.Paths)
 	case ExtGeneration:
 		binary.BigEndian.PutUint32(p, x.Generation)
+	case ExtSportIdx:
+		p[0] = x.SportIdx
 	default: // without data
 	}
 }
@@ -177,14 +215,28 @@ func (x *Extensions) String() string {
 		case ExtRDMADest:
 			s = append(s, fmt.Sprintf("%v=0x%08x+%d", t, x.Dest.RKey(), x.Dest.Offset()))
 		case ExtRDMABytes:
-			s = append(s, fmt.Sprintf("%v=%d", t, x.Bytes))
+			s = append(s, fmt.Sprintf("%v=%d%s", t, x.Bytes, x.direction()))
 		case ExtNPaths:
 			s = append(s, fmt.Sprintf("%v=%d", t, x.Paths))
 		case ExtGeneration:
 			s = append(s, fmt.Sprintf("%v=%d", t, x.Generation))
+		case ExtSportIdx:
+			s = append(s, fmt.Sprintf("%v=%d", t, x.SportIdx))
 		default:
 			s = append(s, t.String())
 		}
 	}
 	return strings.Join(s, " ")
+}
+
+// direction returns what kind of operation RDMA_BYTES is about, behind a comma.
+func (x *Extensions) direction() string {
+	var s string
+	if x.Write {
+		s += ",Write"
+	}
+	if x.Read {
+		s += ",Read"
+	}
+	return s
 }

@@ -31,27 +31,31 @@ const (
 // Flags are the flags of a header.
 type Flags uint8
 
-// The flags that RDS 3.1 defines.
+// The flags that RDS 3.1 defines, and those of later kernels: the last one is of Linux since 7.0 and of
+// Oracle's kernels (UEK), heartbeats are of Oracle's alone.
 const (
 	CongestionBitmap Flags = 1 << iota // the message is a congestion map
 	AckRequired                        // the receiver sends an acknowledgement at once
 	Retransmitted                      // the message was sent before, on an older connection
-
-	knownFlags = CongestionBitmap | AckRequired | Retransmitted
+	HeartbeatPing                      // over RDMA: are you alive? Both ports are 0
+	HeartbeatPong                      // the answer
+	MoreExtensions                     // RDMA_BYTES follows RDMA
 )
+
+var flagNames = [8]string{"CONG_BITMAP", "ACK_REQUIRED", "RETRANSMITTED", "HB_PING", "HB_PONG", "EXTHDR_EXTENSION"}
+
+// Unknown returns those flags that neither the document nor a kernel has.
+func (f Flags) Unknown() Flags { return f &^ (MoreExtensions<<1 - 1) }
 
 // String names the flags that are set.
 func (f Flags) String() string {
 	var names []string
-	for _, n := range []struct {
-		flag Flags
-		name string
-	}{{CongestionBitmap, "CONG_BITMAP"}, {AckRequired, "ACK_REQUIRED"}, {Retransmitted, "RETRANSMITTED"}} {
-		if f&n.flag != 0 {
-			names = append(names, n.name)
+	for bit, name := range flagNames {
+		if name != "" && f&(1<<bit) != 0 {
+			names = append(names, name)
 		}
 	}
-	if rest := f &^ knownFlags; rest != 0 {
+	if rest := f.Unknown(); rest != 0 {
 		names = append(names, fmt.Sprintf("0x%02x", uint8(rest)))
 	}
 	return strings.Join(names, "|")

@@ -165,6 +165,23 @@ func TestHeaderInWords(t *testing.T) {
 	}
 }
 
+func TestFlagsInWords(t *testing.T) {
+	for _, tt := range []struct {
+		f, unknown Flags
+		text       string
+	}{
+		{0, 0, ""},
+		{CongestionBitmap | AckRequired | Retransmitted, 0, "CONG_BITMAP|ACK_REQUIRED|RETRANSMITTED"},
+		{0x08 | 0x02, 0, "ACK_REQUIRED|HB_PING"},
+		{0x10 | 0x20, 0, "HB_PONG|EXTHDR_EXTENSION"},
+		{0xc1, 0xc0, "CONG_BITMAP|0xc0"},
+	} {
+		if tt.f.String() != tt.text || tt.f.Unknown() != tt.unknown {
+			t.Errorf("0x%02x: %v, unknown 0x%02x; want %s, 0x%02x", uint8(tt.f), tt.f, uint8(tt.f.Unknown()), tt.text, uint8(tt.unknown))
+		}
+	}
+}
+
 func TestCodecsDoNotAllocate(t *testing.T) {
 	h := Header{Sequence: 1, Len: 9, SourcePort: 1, DestPort: 2, Extensions: [16]byte{3, 1, 2, 3, 4, 5, 6, 7, 8}}
 	b := make([]byte, 0, HeaderLen)
