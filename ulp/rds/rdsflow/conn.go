@@ -133,18 +133,20 @@ func (c *conn) header(from dissect.Side, at capture.At, raw []byte) (wire.Header
 	return h, true
 }
 
-// acknowledges judges what a header acknowledges. Over TCP, Linux leaves that to TCP.
+// acknowledges judges what a header acknowledges. Over TCP, only urnic acknowledges in headers: Linux leaves that
+// to TCP, also if it tells its generation.
 func (c *conn) acknowledges(from dissect.Side, at capture.At, h *wire.Header) {
 	d, sender := &c.dir[from], &c.dir[1-from]
 	if c.transport == dissect.TCP && h.Ack == 0 {
 		return
 	}
+	// Over RoCEv2, a packet that was not captured is noticed too late.
+	judged := c.whole && c.transport != dissect.RoCEv2 && (c.transport != dissect.TCP || c.node(from).urnic)
 	if !d.heard {
 		d.floor = max(d.floor, h.Ack)
 	}
 	switch {
-	case h.Ack == d.ack || !c.whole || c.transport == dissect.RoCEv2:
-		// There, a packet that was not captured is noticed too late.
+	case h.Ack == d.ack || !judged:
 	case h.Ack < d.ack && d.ack == d.floor:
 		d.floor = 0 // that was of an earlier life of the other side
 	case h.Ack < d.ack:
@@ -236,6 +238,7 @@ func (c *conn) complete(from dissect.Side, at capture.At) {
 	default:
 	}
 	c.r.Emit(from, at, &m.Message)
+	c.signed(from, h, &x)
 	c.introduced(from, at, &x)
 	c.named(from, at, h, &x)
 }
@@ -293,6 +296,15 @@ func (c *conn) pong(from dissect.Side, at capture.At, m *partial) {
 	case c.transport == dissect.RoCEv2: // see acknowledges
 	case pinger.known && (!c.pair.multi || h.DestPort == wire.ProbePort):
 		c.blame(rulePong, from, at, "a pong to port %d, from which there was no ping", h.DestPort)
+	}
+}
+
+// signed takes note of whether a node says that it is urnic. After a restart, it may be something else.
+func (c *conn) signed(from dissect.Side, h *wire.Header, x *wire.Extensions) {
+	n := c.node(from)
+	shakes := h.Kind() == wire.Probe || h.Kind() == wire.Pong && h.DestPort == wire.ProbePort
+	if shakes && c.life.number >= n.told { // else it comes late
+		n.urnic = x.With(wire.ExtUrnic)
 	}
 }
 

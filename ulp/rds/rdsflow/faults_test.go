@@ -193,6 +193,9 @@ func extend(b ...byte) func(*wire.Header) {
 
 func generation(g byte) func(*wire.Header) { return extend(byte(wire.ExtGeneration), 0, 0, 0, g) }
 
+// urnic tells that a node is urnic, and its generation.
+func urnic(h *wire.Header) { extend(5, 0, 8, 6, 0, 0, 0, 7, 15)(h) }
+
 // send plays messages: over iWARP in fragments with checksums.
 func (l *line) send(from dissect.Side, all ...note) {
 	l.p.t.Helper()
@@ -298,10 +301,20 @@ var faults = []fault{
 		l.send(client, message(1, 10), message(2, 10))
 		l.send(server, ackOnly(2), ackOnly(1))
 	}, []string{"rds-ack by server"}},
-	{"acknowledgement over TCP", false, func(_ *player, l *line) {
+	{"acknowledgement over TCP, by urnic", false, func(_ *player, l *line) {
 		l.send(client, message(1, 10))
-		l.send(server, message(1, 10, ack(1)), message(2, 10, ack(7)))
+		l.send(server, message(1, 0, ports(1, 0), urnic), message(2, 10, ack(1)), message(3, 10, ack(7)))
 	}, []string{"rds-ack by server"}},
+	{"acknowledgement that falls over TCP, by urnic in its pong", false, func(_ *player, l *line) {
+		l.send(client, message(1, 0, ports(1, 0), generation(7)), message(2, 10))
+		l.send(server, message(1, 0, ports(0, 1), urnic, ack(1)), message(2, 10, ack(2)), message(3, 10, ack(1)))
+	}, []string{"rds-ack by server"}},
+	{"acknowledgement on another path, by urnic", false, func(p *player, l *line) {
+		l.send(client, message(1, 0, ports(1, 0), urnic))
+		other := p.tcp()
+		other.send(server, message(1, 10))
+		other.send(client, message(1, 10, ack(2)))
+	}, []string{"rds-ack by client"}},
 	{"acknowledgement alone with data", true, func(_ *player, l *line) {
 		l.send(server, message(0, 4, ports(0, 0)))
 	}, []string{"rds-ack-only by server", "rds-ack-only by server"}},

@@ -137,6 +137,29 @@ func TestWhatIsNoFault(t *testing.T) {
 			l.write(server, 0x100, 64, 10)
 			l.send(server, message(1, 10, flags(wire.MoreExtensions), extend(2, 0, 0, 1, 0, 4, 0, 0, 0, 10, 1)))
 		}},
+		"what is no acknowledgement over TCP, of a peer that tells its generation": {false, func(_ *player, l *line) {
+			l.send(client, message(1, 10))
+			l.send(server, message(1, 0, ports(1, 0), generation(7), ack(9)), message(2, 10, ack(7)))
+		}},
+		"the same, where urnic was": {false, func(p *player, l *line) {
+			l.send(server, message(1, 0, ports(1, 0), urnic))
+			l.close()
+			l = p.tcp()
+			l.send(client, message(1, 10))
+			l.send(server, message(1, 0, ports(1, 0), generation(8)), message(2, 10, ack(9)), message(3, 10, ack(7)))
+		}},
+		"acknowledgement of an earlier life over TCP, by urnic": {false, func(p *player, l *line) {
+			l.send(client, message(1, 0, ports(1, 0), urnic))
+			l.send(server, message(1, 10), message(2, 10))
+			l.send(client, message(2, 10, ack(2)))
+			l.close()
+			l = p.open(lowNode, highNode, Port)
+			m := congestion()
+			m.h.Ack = 2
+			l.send(client, m, message(2, 0, ports(1, 0), urnic, ack(2), flags(wire.Retransmitted)))
+			l.send(server, message(1, 0, ports(1, 0), generation(9)))
+			l.send(client, message(3, 10, ack(1)))
+		}},
 		"heartbeats and checksums of Oracle's kernels": {true, func(_ *player, l *line) {
 			l.send(client, message(1, 0, ports(0, 0), flags(wire.HeartbeatPing|wire.AckRequired), extend(7, 0, 0, 0, 1)))
 			l.send(server, message(1, 0, ports(0, 0), flags(wire.HeartbeatPong|wire.AckRequired), extend(7, 0, 0, 0, 1)))

@@ -41,6 +41,7 @@ type node struct {
 	begun bool // a message with a number was seen
 	// known reports that all that the node has sent was captured: the first number was 1.
 	known bool
+	urnic bool // it says so, and acknowledges in headers over TCP as well
 
 	generations []uint32 // the last ones, the present one at the end
 	told        int      // the number of the last connection that tells one
