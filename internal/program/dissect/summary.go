@@ -155,11 +155,7 @@ func timestamp(t time.Time) string {
 // WriteTable writes the summary as human-readable text: a row for each connection, a row
 // for each kind of message, and then violations and notes.
 func (s *Summary) WriteTable(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	if _, err := io.WriteString(t, s.rows()); err != nil {
-		return err
-	}
-	if err := t.Flush(); err != nil {
+	if err := WriteCells(w, s.rows()); err != nil {
 		return err
 	}
 	for i, r := range s.all {
@@ -186,6 +182,15 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	return nil
 }
 
+// WriteCells writes lines of cells, which end with tabs, in columns. Summaries of ULPs use it as well.
+func WriteCells(w io.Writer, lines string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if _, err := io.WriteString(t, lines); err != nil {
+		return err
+	}
+	return t.Flush()
+}
+
 // rows returns the table's cells, separated by tabs.
 func (s *Summary) rows() string {
 	var b strings.Builder
@@ -200,8 +205,9 @@ func (s *Summary) rows() string {
 		}
 		fmt.Fprintf(&b, "%s:\n#\tclient\tserver\tMPA\tsegments\tmessages\tpayload\tbad CRC\tviolations\n", s.files[i])
 		for _, c := range r.Connections {
+			sum := c.Carried()
 			fmt.Fprintf(&b, "%d\t%s\t%s\t%v\t%d\t%d\t%d\t%d\t%d\n", c.Number, c.Addr[Client], c.Addr[Server], c.startup(),
-				c.Segments.Total()+c.Other, c.Messages.Total(), c.Payload, c.BadCRC, len(c.Violations)+c.MoreViolations)
+				sum.Segments, sum.Messages, sum.Bytes, c.BadCRC, len(c.Violations)+c.MoreViolations)
 		}
 		b.WriteByte('\n')
 	}

@@ -71,6 +71,28 @@ type UpperSummary interface {
 	WriteTable(w io.Writer) error
 }
 
+// An UpperCounter is an UpperSummary that counts what its connection carried. It is asked where there is no
+// RDMAP whose messages count.
+type UpperCounter interface {
+	UpperSummary
+	Carried() Carried
+}
+
+// Carried is how much both sides of a connection have sent.
+type Carried struct {
+	Segments int
+	Messages int    // that are there to their end
+	Bytes    uint64 // of the ULP's data
+}
+
+// Carried returns how much both sides have sent: by RDMAP, or else by the ULP, if it counts.
+func (c *Connection) Carried() Carried {
+	if u, ok := c.Upper.(UpperCounter); ok && c.Transport != IWARP && c.Transport != RDP {
+		return u.Carried()
+	}
+	return Carried{Segments: c.Segments.Total() + c.Other, Messages: c.Messages.Total(), Bytes: c.Payload}
+}
+
 // What is kept of Sends.
 const (
 	maxSent    = 1 << 20 // bytes of one

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -57,6 +59,42 @@ func TestOutputs(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", b.Bytes(), want)
 			}
 		})
+	}
+}
+
+// The first table of the summary counts what RDS carries where there is no RDMAP to count; over iWARP, it counts
+// RDMAP's messages.
+func TestTheFirstTableCountsRDS(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		want dissect.Carried
+	}{
+		{"rds-tcp-basic", dissect.Carried{Segments: 13, Messages: 13, Bytes: 9197}},
+		{"rxe-rdma", dissect.Carried{Segments: 16, Messages: 14, Bytes: 70}},
+		{"iwarp-ping", dissect.Carried{Segments: 23, Messages: 15, Bytes: 17056}},
+	} {
+		var got dissect.Carried
+		var s dissect.Summary
+		r := analyze(t, golden(t, tt.name)).Result
+		for _, c := range r.Connections {
+			sum := c.Carried()
+			got.Segments += sum.Segments
+			got.Messages += sum.Messages
+			got.Bytes += sum.Bytes
+		}
+		if got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+		s.Add(tt.name, r)
+		var b bytes.Buffer
+		if err := s.WriteTable(&b); err != nil {
+			t.Fatal(err)
+		}
+		last := r.Connections[len(r.Connections)-1].Carried()
+		row := regexp.MustCompile(fmt.Sprintf(`(?m)^%d .* %d +%d +%d +0 +0$`, len(r.Connections), last.Segments, last.Messages, last.Bytes))
+		if !row.Match(b.Bytes()) {
+			t.Errorf("%s: no row %v in\n%s", tt.name, row, b.Bytes())
+		}
 	}
 }
 

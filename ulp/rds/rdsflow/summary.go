@@ -45,20 +45,30 @@ func (s *Summary) side(d dissect.Side) *Counts {
 	return &s.Server
 }
 
-// WriteTable writes the summary as human-readable text.
+// Carried returns how many headers, messages and bytes of data both sides have sent.
+func (s *Summary) Carried() dissect.Carried {
+	var sum dissect.Carried
+	for _, c := range []*Counts{&s.Client, &s.Server} {
+		sum.Segments += c.Headers
+		sum.Messages += c.Data + c.Pings + c.Pongs + c.Probes + c.Maps + c.Acks
+		sum.Bytes += c.DataBytes
+	}
+	return sum
+}
+
+// WriteTable writes the summary as human-readable text: a row for each side.
 func (s *Summary) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	if s.Rejected {
 		b.WriteString("rejected\n")
 	}
+	b.WriteString("side\tdata\tbytes\tpings\tpongs\tprobes\tmaps\tACK-only\tACK required\tsent again\tbad headers\tlast sequence\tlast ack\n")
 	for _, side := range []dissect.Side{dissect.Client, dissect.Server} {
 		c := s.side(side)
-		fmt.Fprintf(&b, "%v: %d messages with %d bytes, %d pings, %d pongs, %d probes, %d congestion maps, %d acknowledgements alone;"+
-			" %d ask for an acknowledgement, %d sent again, %d bad headers; last sequence %d, last acknowledged %d\n", side,
+		fmt.Fprintf(&b, "%v\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", side,
 			c.Data, c.DataBytes, c.Pings, c.Pongs, c.Probes, c.Maps, c.Acks, c.AckRequired, c.Retransmitted, c.Bad, c.LastSequence, c.LastAck)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return dissect.WriteCells(w, b.String())
 }
 
 // header counts a header.

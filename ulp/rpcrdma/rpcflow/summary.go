@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
+	"urnic/internal/program/dissect"
 	"urnic/ulp/rpcrdma"
 )
 
@@ -166,18 +167,14 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	if len(all) == 0 {
 		return nil
 	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	if _, err := io.WriteString(t, "procedure\tcalls\treplies\tfailed\tinline\tRead chunks\tbytes\tWrite chunks\tbytes\tlong\tbytes\tshortest\tmean\tlongest\n"); err != nil {
-		return err
-	}
+	var b strings.Builder
+	b.WriteString("procedure\tcalls\treplies\tfailed\tinline\tRead chunks\tbytes\tWrite chunks\tbytes\tlong\tbytes\tshortest\tmean\tlongest\n")
 	for _, p := range all {
-		if _, err := fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%v\t%v\n", p.Name, p.Calls, p.Replies, p.Failed, p.InlineOctets,
+		fmt.Fprintf(&b, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%v\t%v\n", p.Name, p.Calls, p.Replies, p.Failed, p.InlineOctets,
 			p.ReadChunks, p.ReadOctets, p.WriteChunks, p.WriteOctets, p.LongCalls+p.LongReplies, p.LongOctets,
-			p.Shortest.Round(time.Microsecond), p.Mean().Round(time.Microsecond), p.Longest.Round(time.Microsecond)); err != nil {
-			return err
-		}
+			p.Shortest.Round(time.Microsecond), p.Mean().Round(time.Microsecond), p.Longest.Round(time.Microsecond))
 	}
-	return t.Flush()
+	return dissect.WriteCells(w, b.String())
 }
 
 func between(r [2]uint32) string {

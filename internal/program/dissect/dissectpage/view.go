@@ -66,9 +66,10 @@ func (p *Page) view(file string, r *dissect.Result) *view {
 }
 
 func connectionOf(c *dissect.Connection) connection {
+	sum := c.Carried()
 	out := connection{
 		Number: c.Number, Client: c.Addr[dissect.Client], Server: c.Addr[dissect.Server], Carries: c.Transport.String(),
-		Messages: c.Messages.Total(), Payload: c.Payload, Undecoded: c.Undecoded, Violations: len(c.Violations) + c.MoreViolations,
+		Messages: sum.Messages, Payload: sum.Bytes, Undecoded: c.Undecoded, Violations: len(c.Violations) + c.MoreViolations,
 		Rejected: c.MPA.Rejected, IRD: c.MPA.IRD, ORD: c.MPA.ORD,
 	}
 	var b bytes.Buffer
