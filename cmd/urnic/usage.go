@@ -51,11 +51,15 @@ func (s *seconds) Set(text string) error {
 
 // kinds says what the flags of each type take.
 var kinds = map[string]string{
-	"bool":     "true or false, or only the flag",
-	"duration": "a time with its unit, such as 500ms or 10s",
-	"float64":  "a number",
-	"int":      "a whole number",
-	"uint32":   "a whole number from 0 on",
+	"bool":      "true or false, or only the flag",
+	"duration":  "a time with its unit, such as 500ms or 10s",
+	"float64":   "a number",
+	"int":       "a whole number",
+	"interval":  "a number of seconds, or a time with its unit, such as 0.5, 100ms or 100msec",
+	"uint8":     "a whole number from 0 to 255",
+	"uint32":    "a whole number from 0 on",
+	"uint64":    "a whole number from 0 on",
+	"uintSlice": "whole numbers from 0 on, with commas between them",
 }
 
 var errJSONAndPcap = errors.New("--json and --pcap - would both go to standard output: record into a file")
