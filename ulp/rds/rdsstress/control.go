@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -41,7 +42,7 @@ func Dial(ctx context.Context, local, peer netip.Addr, p Params) (*Control, erro
 	}
 	c.Params.Send, c.Params.Receive = c.Peer, c.Local
 	if _, err := conn.Write(c.Params.AppendTo(nil)); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(c.notBegun(err), conn.Close())
 	}
 	return c, nil
 }
@@ -115,13 +116,19 @@ func (c *Control) ready(ctx context.Context, timeout time.Duration) error {
 		case err == nil:
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, io.EOF):
-			return fmt.Errorf("rdsstress: %v has ended the run before it began: see what it has printed", c.Peer)
 		default:
-			return fmt.Errorf("rdsstress: the control connection: %w", err)
+			return c.notBegun(err)
 		}
 	}
 	return nil
+}
+
+// notBegun is the error of a control connection that is lost before the run.
+func (c *Control) notBegun(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("rdsstress: %v has ended the run before it began: see what it has printed", c.Peer)
+	}
+	return fmt.Errorf("rdsstress: the control connection: %w", err)
 }
 
 // hangUp ends this side's direction of the connection.

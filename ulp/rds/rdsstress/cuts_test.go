@@ -196,6 +196,9 @@ func TestRDMAAcrossCuts(t *testing.T) {
 		b.RequestsSent != a.RequestsReceived || b.RequestsSent != b.AcksReceived {
 		t.Errorf("active: %+v, passive: %+v", active.Result, passive.Result)
 	}
+	if active.Reconnects+passive.Reconnects == 0 || active.Retransmitted+passive.Retransmitted == 0 {
+		t.Errorf("active: %+v, passive: %+v", active.Result, passive.Result)
+	}
 	if cuts() < 40 || a.RDMAIn == 0 || a.RDMAOut == 0 || b.RequestsSent == 0 {
 		t.Errorf("%d cuts; active: %+v, passive: %+v", cuts(), a, b)
 	}

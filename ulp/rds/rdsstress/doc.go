@@ -20,7 +20,8 @@
 //     ([Params]). They hold for both sides.
 //   - from the active side, once its sockets are bound, one byte of any value: go.
 //   - from the passive side, once its sockets are bound, one byte of any value. Both sides
-//     send from now on.
+//     send from now on. Over a transport that lets both sides dial, the passive side of this
+//     package waits up to a second for the first message.
 //   - from the active side, at the end, a byte or the end of the stream: the passive side stops.
 //
 // Parameters are big-endian:

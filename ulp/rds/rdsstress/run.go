@@ -30,6 +30,10 @@ type Options struct {
 	Interval func(Sample)
 	// Started, if not nil, is called when both sides are ready.
 	Started func()
+	// Outlier, if not nil, is called for each request whose acknowledgement has taken longer than
+	// OutlierTime, by several goroutines at a time. The task receives nothing meanwhile.
+	OutlierTime time.Duration
+	Outlier     func(took time.Duration, from, to uint16) // ports
 }
 
 // A run is a run in progress.
@@ -44,6 +48,7 @@ type run struct {
 	workers  sync.WaitGroup
 	stats    stats
 	more     atomic.Bool  // requests may be sent
+	held     atomic.Bool  // but not yet: see hold
 	pending  atomic.Int64 // requests and RDMA Reads outstanding
 	answers  atomic.Uint64
 	answered chan struct{} // closed by the first message that comes
@@ -69,7 +74,7 @@ func (c *Control) Run(ctx context.Context, node *rds.Node, o Options) (*Result, 
 		c: c, node: node, o: o,
 		answered: make(chan struct{}), enough: make(chan struct{}), idle: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	r.stats.init()
+	r.stats.init(node)
 	err := r.bind()
 	if err == nil {
 		err = c.ready(ctx, o.Timeout)
@@ -122,6 +127,7 @@ func (r *run) carryOut(ctx context.Context) error {
 	if r.o.Started != nil {
 		r.o.Started()
 	}
+	r.hold()
 	r.workers.Go(r.watch)
 	for _, t := range r.tasks {
 		t.start()
@@ -131,6 +137,32 @@ func (r *run) carryOut(ctx context.Context) error {
 	_ = r.c.conn.SetDeadline(time.Unix(1, 0)) // so that watch ends
 	r.workers.Wait()
 	return err
+}
+
+// hold lets the passive side wait with its requests for the first message of the active one, for a second at most. Over TCP,
+// one side alone may dial. Else both sides would dial at once, and RDS would close one of the two connections, perhaps when
+// it has carried messages.
+func (r *run) hold() {
+	if r.c.Active || r.node.Info(0).Transports[r.o.Transport] == "tcp" {
+		return
+	}
+	r.held.Store(true)
+	r.workers.Go(func() {
+		late := time.NewTimer(time.Second)
+		defer late.Stop()
+		select {
+		case <-r.answered:
+		case <-late.C:
+		case <-r.ctx.Done():
+			return
+		}
+		r.held.Store(false)
+		for _, t := range r.tasks {
+			for _, f := range t.flows {
+				f.kick()
+			}
+		}
+	})
 }
 
 // watch waits for the end of the other side's direction of the control connection, or, as

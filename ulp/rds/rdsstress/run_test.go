@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,6 +130,120 @@ func TestBothSides(t *testing.T) {
 				t.Errorf("active: %+v; passive: %+v", active.All, passive.All)
 			}
 		})
+	}
+}
+
+// What a run has not lost itself does not count: the connection of a run before, whose other side has ended, and is made
+// again for this one.
+func TestConnectionsOfAnotherRunAreNotLost(t *testing.T) {
+	for name, transport := range transports {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t)
+			up, idle := 0, make(chan struct{}, 1)
+			client, err := rds.Open(t.Context(), rds.Config{Addr: clientAddr, Transports: []rds.Transport{transport(t)}, Events: func(e rds.Event) {
+				switch e.Kind {
+				case rds.Connected:
+					up++
+				case rds.Disconnected:
+					if up--; up == 0 {
+						select {
+						case idle <- struct{}{}:
+						default:
+						}
+					}
+				default:
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			for run := range 3 {
+				l := listener(t, "4000")
+				server, err := rds.Open(t.Context(), rds.Config{Addr: serverAddr, Transports: []rds.Transport{transport(t)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan outcome, 1)
+				go func() {
+					c, err := Accept(ctx, l)
+					if err != nil {
+						done <- outcome{err: err}
+						return
+					}
+					result, err := c.Run(ctx, server, Options{})
+					done <- outcome{result, err}
+				}()
+				c, err := Dial(ctx, clientAddr, serverAddr, params(100, 100, 1, 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				result, err := c.Run(ctx, client, Options{Requests: 50})
+				passive := <-done
+				select { // of links that it was to dial itself
+				case <-idle:
+				default:
+				}
+				if err := errors.Join(err, passive.err, server.Close(), l.Close()); err != nil {
+					t.Fatal(err)
+				}
+				<-idle // else it would still send to the server that has ended
+				if result.Reconnects != 0 || result.Retransmitted != 0 || passive.Reconnects != 0 {
+					t.Errorf("run %d: active: %+v, passive: %+v", run, result, passive.Result)
+				}
+			}
+			again := uint64(0)
+			for _, c := range client.Info(0).Counters {
+				if c.Name == "reconnects" {
+					again = c.Value
+				}
+			}
+			if again == 0 {
+				t.Error("no connection was made again")
+			}
+		})
+	}
+}
+
+// A passive side whose transport lets both sides dial sends nothing before the active side has.
+func TestThePassiveSideWaitsForTheFirstMessage(t *testing.T) {
+	for _, test := range []struct {
+		transport    string
+		active, held bool
+	}{{"iwarp", false, true}, {"iwarp", true, false}, {"tcp", false, false}} {
+		c := &Control{Active: test.active, Params: params(100, 100, 1, 1)}
+		r := &run{c: c, node: open(t, serverAddr, transports[test.transport](t)), answered: make(chan struct{})}
+		r.ctx, r.fail = context.WithCancelCause(t.Context())
+		r.hold()
+		if r.held.Load() != test.held {
+			t.Errorf("%+v", test)
+		}
+		close(r.answered)
+		r.workers.Wait()
+		if r.fail(nil); r.held.Load() {
+			t.Errorf("%+v: it waits on", test)
+		}
+		if err := r.node.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An outlier is reported with its time and its ports.
+func TestOutliers(t *testing.T) {
+	var found atomic.Int64
+	report := func(took time.Duration, from, to uint16) {
+		found.Add(1)
+		if took <= time.Nanosecond || from < 4001 || from > 4002 || to < 4001 || to > 4002 {
+			t.Errorf("%v from port %d to port %d", took, from, to)
+		}
+	}
+	active, passive := both(within(t), t, params(100, 100, 2, 1), transports["tcp"], Options{Requests: 20, OutlierTime: time.Nanosecond, Outlier: report})
+	if err := errors.Join(active.err, passive.err); err != nil {
+		t.Fatal(err)
+	}
+	if found.Load() != int64(active.All.AcksReceived) {
+		t.Errorf("%d of %d", found.Load(), active.All.AcksReceived)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"urnic/ulp/rds"
 )
 
 // Totals are what a side has counted.
@@ -46,6 +48,10 @@ type Result struct {
 	Sample            // from the first message that came to the end
 	Unanswered int64  // requests that were outstanding when the run ended
 	All        Totals // with what came after the end was decided
+	// Reconnects counts the connections that were lost and made again, from the first message that came until the
+	// end was decided. So those do not count that set-up has cost, or that a side has ended with its run.
+	Reconnects    uint64
+	Retransmitted uint64 // messages that were sent again, in the same time
 
 	latency *hdrhistogram.Histogram
 }
@@ -97,6 +103,8 @@ type stats struct {
 	bytesSent, bytesReceived, rdmaIn, rdmaOut              atomic.Uint64
 	sendTime, rtt                                          atomic.Int64
 
+	node *rds.Node // whose counters are read
+
 	mu      sync.Mutex
 	latency *hdrhistogram.Histogram
 	begun   time.Time // zero before the first message has come
@@ -108,11 +116,31 @@ type stats struct {
 // A reading is what the counters say at a moment.
 type reading struct {
 	Totals
-	sendTime, rtt time.Duration
-	at            time.Time
+	sendTime, rtt                     time.Duration
+	reconnects, losses, retransmitted uint64 // of the node; only of readAll
+	at                                time.Time
 }
 
-func (s *stats) init() { s.latency = hdrhistogram.New(1, int64(longest), 3) }
+func (s *stats) init(node *rds.Node) {
+	s.node = node
+	s.latency = hdrhistogram.New(1, int64(longest), 3)
+}
+
+// readAll is read with the counters of the node, which take more time.
+func (s *stats) readAll() reading {
+	r := s.read()
+	for _, c := range s.node.Info(0).Counters {
+		switch c.Name {
+		case "reconnects":
+			r.reconnects = c.Value
+		case "losses":
+			r.losses = c.Value
+		case "retransmitted":
+			r.retransmitted = c.Value
+		}
+	}
+	return r
+}
 
 func (s *stats) read() reading {
 	return reading{
@@ -150,7 +178,7 @@ func (b *reading) since(a *reading) Sample {
 func (s *stats) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.zero = s.read()
+	s.zero = s.readAll()
 	s.last, s.begun = s.zero, s.zero.at
 }
 
@@ -159,7 +187,7 @@ func (s *stats) freeze() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.begun.IsZero() {
-		s.end = new(s.read())
+		s.end = new(s.readAll())
 	}
 }
 
@@ -204,7 +232,7 @@ func (r *run) result() *Result {
 	s := &r.stats
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.read()
+	all := s.readAll()
 	end := &all
 	if s.end != nil {
 		end = s.end
@@ -212,6 +240,10 @@ func (r *run) result() *Result {
 	out := &Result{Unanswered: r.pending.Load(), All: all.Totals, latency: s.latency}
 	if !s.begun.IsZero() {
 		out.Sample = end.since(&s.zero)
+		// Losses has links that carried nothing, too: those that a node makes to have the other one dial. Reconnects has paths
+		// that an earlier run over the same node has lost.
+		out.Reconnects = min(end.reconnects-s.zero.reconnects, end.losses-s.zero.losses)
+		out.Retransmitted = end.retransmitted - s.zero.retransmitted
 	}
 	out.Tasks = int(r.c.Params.Tasks)
 	return out

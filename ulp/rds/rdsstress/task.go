@@ -107,7 +107,11 @@ func (f *flow) arrived(msg *rds.Message) error {
 	if h.Op == Request {
 		return nil
 	}
-	r.stats.answered(now.Sub(begun))
+	took := now.Sub(begun)
+	r.stats.answered(took)
+	if r.o.Outlier != nil && took > r.o.OutlierTime {
+		r.o.Outlier(took, f.t.socket.Addr().Port, f.to.Port)
+	}
 	if r.answers.Add(1) == r.o.Requests {
 		close(r.enough)
 	}
@@ -185,7 +189,7 @@ func (f *flow) compose() bool {
 	r := f.t.r
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := f.pair.compose(time.Now(), r.more.Load(), f.blocked)
+	h := f.pair.compose(time.Now(), r.more.Load() && !r.held.Load(), f.blocked)
 	if h.Op == 0 {
 		return false
 	}
