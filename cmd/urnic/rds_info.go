@@ -20,16 +20,18 @@ import (
 const rdsInfoLong = `Info shows the state of RDS nodes, as rds-info does for Linux: sockets, connections, messages
 to be sent, acknowledged or read, congested ports, memory and counters.
 
-A node of urnic lives in a process: urnic rds ping, urnic rds stress, or any program that
-calls rdsinfo.Serve. Info finds the nodes of this user's processes by sockets in
+A node of urnic lives in a process: urnic rds ping, stress, or any program that calls
+rdsinfo.Serve. Info finds the nodes of this user's processes by sockets in
 $XDG_RUNTIME_DIR/urnic, or in urnic-UID in the directory for temporary files. A NODE is an
 address or the path of a socket; the default is all nodes.
 
-Without any of -k, -n, -s, -t, -r, -c, -g and -m, everything is shown. For each kind of
-messages, the first thousand are shown.
+Without any of -k, -n, -T, -I, -s, -t, -r, -c, -g and -m, everything is shown. For each kind
+of messages, the first thousand are shown.
 
 The flags of connections are those of rds-info: s is sending, c connecting, C connected; p
-waits for memory.
+waits for memory. -T and -I show the links that carry connections: how many there were, and
+the tries since the peer was last heard. With -v, -n also shows each peer's generation and
+its bytes that are not read, -I shows credits, and queues show what is sent again.
 
 The exit status is 1 if a NODE is not there, or if a process does not answer.
 
@@ -38,7 +40,7 @@ With --json it prints a JSON object in one line for each node; see docs/json.md.
 // rdsInfoOptions are the flags of urnic rds info.
 type rdsInfoOptions struct {
 	sockets, connections, send, retransmit, receive, counters, congestion, memory bool
-	json                                                                          bool
+	tcp, iwarp, verbose, json                                                     bool
 	timeout                                                                       time.Duration
 }
 
@@ -50,6 +52,7 @@ func newRDSInfoCommand() *cobra.Command {
 		Long:  rdsInfoLong,
 		Example: `  urnic rds info
   urnic rds info -n 192.0.2.7                the connections of one node
+  urnic rds info -Iv                         links over iWARP, with credits
   urnic rds info --json /run/user/1000/urnic/rds-4711-0.sock`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.timeout <= 0 {
@@ -61,6 +64,9 @@ func newRDSInfoCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVarP(&o.sockets, "sockets", "k", false, "show sockets")
 	f.BoolVarP(&o.connections, "connections", "n", false, "show connections")
+	f.BoolVarP(&o.tcp, "tcp", "T", false, "show links over TCP")
+	f.BoolVarP(&o.iwarp, "iwarp", "I", false, "show links over iWARP; rds-info shows InfiniBand's")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "show more columns")
 	f.BoolVarP(&o.send, "send", "s", false, "show messages to be sent")
 	f.BoolVarP(&o.retransmit, "retransmit", "t", false, "show messages that are sent and not acknowledged")
 	f.BoolVarP(&o.receive, "receive", "r", false, "show messages that are received and not read")
@@ -156,7 +162,7 @@ func (o *rdsInfoOptions) askOne(ctx context.Context, path string) (*rdsinfo.Repo
 
 // all reports whether everything is to be shown.
 func (o *rdsInfoOptions) all() bool {
-	return !slices.Contains([]bool{o.sockets, o.connections, o.send, o.retransmit, o.receive, o.counters, o.congestion, o.memory}, true)
+	return !slices.Contains([]bool{o.sockets, o.connections, o.tcp, o.iwarp, o.send, o.retransmit, o.receive, o.counters, o.congestion, o.memory}, true)
 }
 
 // title is the line above a node.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -41,24 +42,61 @@ func (o *rdsInfoOptions) write(w io.Writer, r *rdsinfo.Report) error {
 			row(s.Port, s.SendBuffer, s.Unsent, s.ReceiveBuffer, s.Unread, s.UnreadBytes, yesNo(s.Congested))
 		}
 	})
-	table(o.connections, "Connections", "Peer Transport Tos Path NextTX Acked NextRX Unsent Unacked Flags", func(row func(...any)) {
+	more := func(columns, verbose string) string {
+		if o.verbose {
+			return columns + verbose
+		}
+		return columns
+	}
+	cells := func(cells []any, verbose ...any) []any {
+		if o.verbose {
+			return append(cells, verbose...)
+		}
+		return cells
+	}
+	table(o.connections, "Connections", more("Peer Transport Tos Path NextTX Acked NextRX Unsent Unacked Flags", " Generation Unread"), func(row func(...any)) {
 		for _, c := range n.Connections {
 			for _, p := range c.Paths {
-				row(c.Peer, c.Transport, c.TOS, fmt.Sprintf("%d/%s", p.Index, known(c.Negotiated)), p.NextTX, p.Acked, p.NextRX,
-					p.Unsent+waiting(&c, &p), p.Unacked, pathFlags(&p))
+				row(cells([]any{
+					c.Peer, c.Transport, c.TOS, fmt.Sprintf("%d/%s", p.Index, known(c.Negotiated)), p.NextTX, p.Acked, p.NextRX,
+					p.Unsent + waiting(&c, &p), p.Unacked, pathFlags(&p),
+				}, fmt.Sprintf("%08x", c.Generation), c.Held)...)
 			}
 		}
 	})
 	if (o.connections || all) && err == nil {
 		err = writeFailures(w, n)
 	}
+	links := func(transport string, credits bool) func(row func(...any)) {
+		return func(row func(...any)) {
+			for _, c := range n.Connections {
+				for _, p := range c.Paths {
+					if c.Transport != transport {
+						continue
+					}
+					line := []any{c.Peer, c.TOS, p.Index, p.State, p.Links, p.Tries, retry(&p), yesNo(p.Paused)}
+					if credits {
+						line = cells(line, yesNo(p.FlowControl), p.Credit, p.Owed)
+					}
+					row(line...)
+				}
+			}
+		}
+	}
+	const linkColumns = "Peer Tos Path State Links Tries Retry Waits"
+	if has := slices.Contains(n.Transports, "tcp"); has || o.tcp {
+		table(o.tcp, "TCP links", linkColumns, links("tcp", false))
+	}
+	if has := slices.Contains(n.Transports, "iwarp"); has || o.iwarp {
+		table(o.iwarp, "iWARP links", more(linkColumns, " FlowControl Credit Owed"), links("iwarp", true))
+	}
 	queue := func(wanted bool, heading string, q *rds.QueueInfo) {
 		if q.Total > len(q.Messages) {
 			heading += fmt.Sprintf(" (the first %d of %d)", len(q.Messages), q.Total)
 		}
-		table(wanted, heading, "From To Seq Bytes Tos Transport Path", func(row func(...any)) {
+		table(wanted, heading, more("From To Seq Bytes Tos Transport Path", " Again"), func(row func(...any)) {
 			for _, m := range q.Messages {
-				row(m.From, m.To, m.Sequence, m.Bytes, m.TOS, m.Transport, m.Path)
+				row(cells([]any{m.From, m.To, m.Sequence, m.Bytes, m.TOS, m.Transport, m.Path}, yesNo(m.Retransmit))...)
 			}
 		})
 	}
@@ -94,6 +132,14 @@ func (o *rdsInfoOptions) write(w io.Writer, r *rdsinfo.Report) error {
 		_, err = fmt.Fprintln(w)
 	}
 	return err
+}
+
+// retry says when a path tries to connect again.
+func retry(p *rds.PathInfo) string {
+	if p.Retry == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%dms", *p.Retry)
 }
 
 // writeFailures says of the connections that are not there why.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +42,7 @@ type rdsPingOptions struct {
 	rdsFlags
 	source   string
 	count    int
-	interval time.Duration
+	interval rdsInterval
 	timeout  time.Duration
 	tos      uint8
 	json     bool
@@ -53,7 +55,7 @@ func newRDSPingCommand() *cobra.Command {
 		Short: "Ping nodes, as rds-ping does",
 		Long:  rdsPingLong,
 		Example: `  urnic rds ping 192.0.2.7
-  urnic rds ping -c 3 -i 100ms 192.0.2.7 192.0.2.8
+  urnic rds ping -c 3 -i 0.1 192.0.2.7 192.0.2.8
   urnic rds ping --source 192.0.2.1 --transport iwarp 192.0.2.7`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -70,7 +72,8 @@ func newRDSPingCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVarP(&o.count, "count", "c", 0, "`PINGS` to each address (0: until interrupted)")
-	f.DurationVarP(&o.interval, "interval", "i", time.Second, "time between pings")
+	o.interval = rdsInterval(time.Second)
+	f.VarP(&o.interval, "interval", "i", "`TIME` between pings, in seconds or with a unit: 0.5, 100ms or 100msec")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for answers after the last ping")
 	f.StringVarP(&o.source, "source", "I", "", "this node's `ADDRESS`, one of this host")
 	f.Uint8VarP(&o.tos, "tos", "Q", 0, "type of `SERVICE`; each has its own connection over iwarp")
@@ -84,13 +87,42 @@ func (o *rdsPingOptions) check() error {
 	case o.count < 0:
 		return fmt.Errorf("-c %d: must be 0 or more (0: no end)", o.count)
 	case o.interval <= 0:
-		return fmt.Errorf("-i %v: must be more than 0", o.interval)
+		return fmt.Errorf("-i %v: must be more than 0", &o.interval)
 	case o.timeout < 0:
 		return fmt.Errorf("--timeout %v: must be 0 or more", o.timeout)
 	case o.json && o.pcap == "-":
 		return errJSONAndPcap
 	}
 	return o.rdsFlags.check()
+}
+
+// An rdsInterval is the value of a flag that takes a time as rds-ping(1) does: a number of seconds, or of msec or usec. It
+// takes times of Go, too.
+type rdsInterval time.Duration
+
+func (i *rdsInterval) String() string { return time.Duration(*i).String() }
+
+// Type returns the name by which flagError knows what the flag takes.
+func (i *rdsInterval) Type() string { return "interval" }
+
+// Set takes 1, 0.5, 100msec and 100ms.
+func (i *rdsInterval) Set(text string) error {
+	if d, err := time.ParseDuration(text); err == nil {
+		*i = rdsInterval(d)
+		return nil
+	}
+	number, unit := text, time.Second
+	for suffix, d := range map[string]time.Duration{"msec": time.Millisecond, "usec": time.Microsecond} {
+		if n, is := strings.CutSuffix(text, suffix); is {
+			number, unit = n, d
+		}
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if d := n * float64(unit); err == nil && d > -1<<62 && d < 1<<62 { // which NaN is not
+		*i = rdsInterval(d)
+		return nil
+	}
+	return errors.New("no interval")
 }
 
 // A pinged is an address that is pinged.
@@ -172,7 +204,7 @@ func (o *rdsPingOptions) ping(ctx context.Context, t *pinged, out *lines) error 
 	})
 	defer w.Wait()
 	defer stop()
-	tick := time.NewTicker(o.interval)
+	tick := time.NewTicker(time.Duration(o.interval))
 	defer tick.Stop()
 	for {
 		t.mu.Lock()
@@ -316,6 +348,8 @@ func (o *rdsPingOptions) unreached(n *rds.Node, peer netip.Addr) string {
 			switch {
 			case p.State == "up":
 				return "there is a connection, and the node may not answer pings"
+			case p.Error != "" && p.Tries == 0: // the other side is to dial
+				return "the last connection has ended: " + p.Error
 			case p.Error != "":
 				return fmt.Sprintf("%s at a connection, the last one: %s", plural.Count(p.Tries, "try"), p.Error)
 			}

@@ -37,6 +37,9 @@ microseconds of a call that sends a request (tx us/c), and from a request to its
 us); with -c, the processor time of this process (cpu %). The last line has averages; then
 follow percentiles of the time from request to ack.
 
+Options of rds-stress that urnic has not end with status 2, and say what to do instead: -R,
+--reset, --async, --rdma-key-o-meter, --cancel-sent-to, --abort-after.
+
 With --json it prints one JSON object at the end; see docs/json.md.`
 
 // rdsStressOptions are the flags of urnic rds stress.
@@ -51,7 +54,9 @@ type rdsStressOptions struct {
 	tos                                             uint8
 	requestSize, ackSize, rdmaSize                  string
 	simplex, verify, summary, cpu, showParams       bool
-	histogram, json                                 bool
+	histogram, perfData, json                       bool
+	outliers                                        uint32
+	notify                                          int
 	useOnce, fence, cacheMRs, useGetMR, congMonitor int
 	requests                                        uint64
 	timeout                                         time.Duration
@@ -99,20 +104,40 @@ func (o *rdsStressOptions) addStress(f *pflag.FlagSet) {
 	f.IntVar(&o.cacheMRs, "rdma-cache-mrs", 0, "1: memory stays registered from request to request")
 	f.IntVar(&o.useGetMR, "rdma-use-get-mr", 0, "1: rds-stress registers memory by a separate call")
 	f.IntVar(&o.fence, "rdma-use-fence", 1, "0: acks of rds-stress do not wait for RDMA Reads")
+	f.IntVar(&o.notify, "rdma-use-notify", 1, "no effect, as in rds-stress: RDMA operations always report their end")
 	f.IntVar(&o.alignment, "rdma-alignment", 0, "offset in `BYTES` of RDMA memory from a page boundary")
 	f.IntVar(&o.congMonitor, "use-cong-monitor", 1, "0: rds-stress does not use the congestion monitor")
 	f.IntVar(&o.retries, "connect-retries", 0, "retry the control connection this many `TIMES`, once a second")
 	f.BoolVarP(&o.cpu, "report-cpu", "c", false, "measure the processor time of this process")
 	f.BoolVarP(&o.summary, "report-summary", "z", false, "print only the summary")
 	f.BoolVar(&o.showParams, "show-params", false, "print the options first")
+	f.BoolVar(&o.perfData, "show-perfdata", false, "print lines of comma-separated values that begin with ::, for scripts")
+	f.Uint32Var(&o.outliers, "show-outliers", 0, "print each round-trip time of more `MICROSECONDS` (0: none)")
 	f.BoolVar(&o.histogram, "show-histogram", false, "print a histogram of the round-trip times")
 	f.BoolVar(&o.json, "json", false, "write one JSON object at the end")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the other side may take to answer, at the beginning and at the end")
-	o.add(f)
+	var common pflag.FlagSet
+	o.add(&common)
+	common.VisitAll(func(flag *pflag.Flag) {
+		if flag.Name == "trace" { // which is -V in rds-stress
+			flag.Shorthand = "V"
+		}
+		f.AddFlag(flag)
+	})
+	addMissing(f, missingStressOptions)
 }
 
 // check finds what is wrong with the flags, and makes the parameters of them.
 func (o *rdsStressOptions) check(f *pflag.FlagSet) error {
+	if err := checkMissing(f, missingStressOptions); err != nil {
+		return err
+	}
+	if err := exclude(f, "json", "show-perfdata"); err != nil {
+		return err
+	}
+	if err := exclude(f, "json", "show-outliers"); err != nil {
+		return err
+	}
 	if err := o.rdsFlags.check(); err != nil {
 		return err
 	}
@@ -152,6 +177,7 @@ func (o *rdsStressOptions) makeParams() error {
 		{"--rdma-cache-mrs", o.cacheMRs, 0, 1},
 		{"--rdma-use-get-mr", o.useGetMR, 0, 1},
 		{"--rdma-use-fence", o.fence, 0, 1},
+		{"--rdma-use-notify", o.notify, 0, 1},
 		{"--use-cong-monitor", o.congMonitor, 0, 1},
 	} {
 		if n.value < n.lo || n.value > n.hi {
@@ -183,6 +209,7 @@ func (o *rdsStressOptions) makeParams() error {
 	flag(rdsstress.Verify, o.verify)
 	flag(rdsstress.Simplex, o.simplex)
 	flag(rdsstress.SummaryOnly, o.summary)
+	flag(rdsstress.ShowPerfData, o.perfData)
 	flag(rdsstress.UseOnce, o.useOnce == 1)
 	flag(rdsstress.CacheMRs, o.cacheMRs == 1)
 	flag(rdsstress.UseGetMR, o.useGetMR == 1)

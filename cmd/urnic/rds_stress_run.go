@@ -37,13 +37,13 @@ func (o *rdsStressOptions) run(ctx context.Context, stdout, stderr io.Writer) (e
 		return errors.Join(err, out.failed)
 	}
 	v := &rdsStressView{o: o, c: c, out: out}
-	result, stats, err := o.stress(ctx, c, v, stdout, stderr)
+	result, err := o.stress(ctx, c, v, stdout, stderr)
 	if c.Active && o.seconds == 0 && o.requests == 0 || !c.Active {
 		err = served(ctx, err)
 	} else if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	v.end(ctx, result, stats, err)
+	v.end(ctx, result, err)
 	return errors.Join(err, out.failed)
 }
 
@@ -126,30 +126,22 @@ func (o *rdsStressOptions) adviseDial(err error, local, peer netip.Addr) error {
 	return err
 }
 
-// nodeCounters are those of the node at the end.
-type nodeCounters struct{ reconnects, retransmitted uint64 }
-
 // stress runs the load over a node.
-func (o *rdsStressOptions) stress(ctx context.Context, c *rdsstress.Control, v *rdsStressView, stdout, stderr io.Writer) (result *rdsstress.Result, counters nodeCounters, err error) {
+func (o *rdsStressOptions) stress(ctx context.Context, c *rdsstress.Control, v *rdsStressView, stdout, stderr io.Writer) (result *rdsstress.Result, err error) {
 	if c.Params.RDMASize > 0 && o.transport != "iwarp" {
-		return nil, counters, errors.Join(errors.New("the active side wants RDMA, which there is not over TCP: give --transport iwarp to both sides"), c.Close())
+		return nil, errors.Join(errors.New("the active side wants RDMA, which there is not over TCP: give --transport iwarp to both sides"), c.Close())
 	}
 	node, err := o.openNode(ctx, c.Local, stdout, stderr)
 	if err != nil {
-		return nil, counters, errors.Join(err, c.Close())
+		return nil, errors.Join(err, c.Close())
 	}
-	result, err = c.Run(ctx, node.Node, rdsstress.Options{
-		Requests: o.requests, Timeout: o.timeout, Started: v.begin, Interval: v.interval,
-	})
-	for _, n := range node.Info(0).Counters {
-		switch n.Name {
-		case "reconnects": // losses counts the connections that the peer ends with its run, too
-			counters.reconnects = n.Value
-		case "retransmitted":
-			counters.retransmitted = n.Value
-		}
+	v.node = node.Node
+	run := rdsstress.Options{Requests: o.requests, Timeout: o.timeout, Started: v.begin, Interval: v.interval}
+	if o.outliers > 0 {
+		run.OutlierTime, run.Outlier = time.Duration(o.outliers)*time.Microsecond, v.outlier
 	}
-	return result, counters, errors.Join(err, node.Close())
+	result, err = c.Run(ctx, node.Node, run)
+	return result, errors.Join(err, node.Close())
 }
 
 // say prints what a person wants to know.

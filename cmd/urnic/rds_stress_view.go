@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"urnic/internal/host/plural"
+	"urnic/ulp/rds"
 	"urnic/ulp/rds/rdsstress"
 )
 
@@ -16,13 +17,19 @@ type rdsStressView struct {
 	out   *lines
 	cpu   cpuMeter
 	whole cpuMeter
+	node  *rds.Node
+	last  []rds.CounterInfo // of the node, at the last line of --show-perfdata
 }
 
 // begin is called when both sides are ready.
 func (v *rdsStressView) begin() {
 	v.cpu.begin(v.o.cpu)
 	v.whole.begin(v.o.cpu)
-	if v.o.json || v.o.summary {
+	switch {
+	case v.o.json || v.o.summary:
+		return
+	case v.o.perfData:
+		v.perfHeading()
 		return
 	}
 	v.out.print(fmt.Sprintf("%4s %6s %6s %10s %10s %10s %7s %8s %5s", "tsks", "tx/s", "rx/s", "tx+rx K/s", "mbi K/s", "mbo K/s", "tx us/c", "rtt us", "cpu %"))
@@ -30,9 +37,18 @@ func (v *rdsStressView) begin() {
 
 // interval is told what has happened since the last line.
 func (v *rdsStressView) interval(s rdsstress.Sample) {
-	if !v.o.json && !v.o.summary {
+	switch {
+	case v.o.json || v.o.summary:
+	case v.o.perfData:
+		v.perfRow(&s)
+	default:
 		v.out.print(row(&s, v.cpu.percent()))
 	}
+}
+
+// outlier is told of a request that has taken long.
+func (v *rdsStressView) outlier(took time.Duration, from, to uint16) {
+	v.out.print(fmt.Sprintf("Found RTT = %d us, from port %d to port %d", took.Microseconds(), from, to))
 }
 
 // row is a line of the table. A share of processor time below 0 was not measured.
@@ -69,9 +85,9 @@ type rdsStressReport struct {
 }
 
 // end prints what has come of the run. Without a result, it did not take place.
-func (v *rdsStressView) end(ctx context.Context, r *rdsstress.Result, n nodeCounters, err error) {
+func (v *rdsStressView) end(ctx context.Context, r *rdsstress.Result, err error) {
 	if v.o.json {
-		v.report(ctx, r, n, err)
+		v.report(ctx, r, err)
 		return
 	}
 	if r == nil || r.Seconds == 0 {
@@ -85,8 +101,8 @@ func (v *rdsStressView) end(ctx context.Context, r *rdsstress.Result, n nodeCoun
 		v.out.print(fmt.Sprintf("rtt us: min %s, p50 %s, p90 %s, p99 %s, p99.9 %s, p99.99 %s, max %s", rttMicros(l.Min), rttMicros(l.P50),
 			rttMicros(l.P90), rttMicros(l.P99), rttMicros(l.P999), rttMicros(l.P9999), rttMicros(l.Max)))
 	}
-	if n.reconnects > 0 {
-		v.out.print(fmt.Sprintf("%s lost and made again, %s sent again", plural.Count(int(n.reconnects), "connection"), plural.Count(int(n.retransmitted), "message")))
+	if r.Reconnects > 0 {
+		v.out.print(fmt.Sprintf("%s lost and made again, %s sent again", plural.Count(r.Reconnects, "connection"), plural.Count(r.Retransmitted, "message")))
 	}
 	if r.Unanswered > 0 {
 		v.out.print(plural.Count(int(r.Unanswered), "request") + " without an ack at the end")
@@ -102,18 +118,19 @@ func (v *rdsStressView) end(ctx context.Context, r *rdsstress.Result, n nodeCoun
 
 func rttMicros(ns float64) string { return fmt.Sprintf("%.1f", ns/float64(time.Microsecond)) }
 
-func (v *rdsStressView) report(ctx context.Context, r *rdsstress.Result, n nodeCounters, err error) {
+func (v *rdsStressView) report(ctx context.Context, r *rdsstress.Result, err error) {
 	p := &v.c.Params
 	report := rdsStressReport{
 		Role: "passive", Local: v.c.Local.String(), Peer: v.c.Peer.String(), Transport: v.o.transport,
 		Tasks: p.Tasks, Depth: p.Depth, RequestSize: p.RequestSize, AckSize: p.AckSize, RDMASize: p.RDMASize, Verify: p.On(rdsstress.Verify),
-		Losses: n.reconnects, Retransmitted: n.retransmitted, Error: reason(ctx, err),
+		Error: reason(ctx, err),
 	}
 	if v.c.Active {
 		report.Role = "active"
 	}
 	if r != nil {
 		report.Seconds, report.Totals, report.Unanswered = r.Seconds, r.Totals, r.Unanswered
+		report.Losses, report.Retransmitted = r.Reconnects, r.Retransmitted
 		report.SendTime, report.RTT = float64(r.SendTime), r.Latency()
 		if r.Seconds > 0 {
 			report.RequestsPerSecond = float64(r.RequestsSent) / r.Seconds

@@ -158,8 +158,8 @@ func TestRDSStress(t *testing.T) {
 				r.Unanswered != 0 || r.Error != "" {
 				t.Errorf("%s", out)
 			}
-			// What ends with the run is not lost. Over iwarp, requests that cross at the beginning may cost a connection.
-			if got := passive.out.String(); transport == "tcp" && (report.Losses != 0 || strings.Contains(got, "lost and made again")) {
+			// What ends with the run is not lost, nor what its beginning costs.
+			if got := passive.out.String(); report.Losses != 0 || strings.Contains(got, "lost and made again") {
 				t.Errorf("%d connections were lost; the passive side prints %s", report.Losses, got)
 			}
 			if got := passive.out.String(); !strings.Contains(got, "accepted connection from "+at.active) || !strings.Contains(got, "(average)\nrtt us: min ") {
@@ -263,35 +263,39 @@ func TestRDSUsageErrors(t *testing.T) {
 	at := rdsNetOf(t)
 	rdsPeer(t, at, "tcp")
 	for args, want := range map[string]string{
-		"ping":                                        "give the address of a node",
-		"ping " + at.peer + ":4000":                   "give the address without a port: " + at.peer,
-		"ping " + at.peer + " " + at.peer:             "are one address: give it once",
-		"ping -c -1 " + at.peer:                       "-c -1: must be 0 or more",
-		"ping -i 0s " + at.peer:                       "-i 0s: must be more than 0",
-		"ping --source x " + at.peer:                  "--source x: give an IP address of this machine",
-		"ping --source ::1 " + at.peer:                "give two IPv4 addresses or two of IPv6",
-		"ping --source 192.0.2.77 " + at.peer:         "192.0.2.77 is no address of this machine",
-		"ping --transport udp " + at.peer:             "--transport udp: must be tcp or iwarp",
-		"ping --transport-port 70000 " + at.peer:      "--transport-port 70000: must be 1 to 65535",
-		"ping --paths 9 " + at.peer:                   "--paths 9: must be 1 to 8",
-		"ping --trace " + at.peer:                     "give --transport iwarp",
-		"ping --json --pcap - " + at.peer:             "would both go to standard output",
-		"info node":                                   "give the address of a node, or the path of a socket",
-		"info --timeout 0s":                           "--timeout 0s",
-		"info ./nothing":                              "there is no such socket",
-		"stress x":                                    "takes no arguments",
-		"stress -q 100":                               "only the active side sets --req-bytes",
-		"stress -p 0":                                 "-p 0: must be 1 to 65534",
-		"stress -s " + at.peer + " -q 10":             "requests of 10 bytes: they can have 63 to 1048576",
-		"stress -s " + at.peer + " -a 2M":             "acks of 2097152 bytes",
-		"stress -s " + at.peer + " -q x":              "-q x: must be a number of bytes",
-		"stress -s " + at.peer + " -t 0":              "-t 0: must be 1 to 256",
-		"stress -s " + at.peer + " -t 256 -d 65535":   "depth 65535",
-		"stress -s " + at.peer + " -D 4096":           "there is no RDMA over TCP",
-		"stress -s " + at.peer + " -M 3":              "-M 3: must be 0 to 2",
-		"stress -s " + at.peer + " -r ::1":            "give two IPv4 addresses or two of IPv6",
-		"stress -s " + at.peer + " -p 1 -r " + at.own: "nobody listens at port 1 of " + at.peer,
-		"stress -s " + at.peer + " --rdma-use-once 1 --rdma-cache-mrs 1":           "give only one of --rdma-use-once and --rdma-cache-mrs",
+		"ping":                                                           "give the address of a node",
+		"ping " + at.peer + ":4000":                                      "give the address without a port: " + at.peer,
+		"ping " + at.peer + " " + at.peer:                                "are one address: give it once",
+		"ping -i x " + at.peer:                                           "--interval x: give a number of seconds, or a time with its unit",
+		"ping -c -1 " + at.peer:                                          "-c -1: must be 0 or more",
+		"ping -i 0s " + at.peer:                                          "-i 0s: must be more than 0",
+		"ping --source x " + at.peer:                                     "--source x: give an IP address of this machine",
+		"ping --source ::1 " + at.peer:                                   "give two IPv4 addresses or two of IPv6",
+		"ping --source 192.0.2.77 " + at.peer:                            "192.0.2.77 is no address of this machine",
+		"ping --transport udp " + at.peer:                                "--transport udp: must be tcp or iwarp",
+		"ping --transport-port 70000 " + at.peer:                         "--transport-port 70000: must be 1 to 65535",
+		"ping --paths 9 " + at.peer:                                      "--paths 9: must be 1 to 8",
+		"ping --trace " + at.peer:                                        "give --transport iwarp",
+		"ping --json --pcap - " + at.peer:                                "would both go to standard output",
+		"info node":                                                      "give the address of a node, or the path of a socket",
+		"info --timeout 0s":                                              "--timeout 0s",
+		"info ./nothing":                                                 "there is no such socket",
+		"stress x":                                                       "takes no arguments",
+		"stress -q 100":                                                  "only the active side sets --req-bytes",
+		"stress -p 0":                                                    "-p 0: must be 1 to 65534",
+		"stress -s " + at.peer + " -q 10":                                "requests of 10 bytes: they can have 63 to 1048576",
+		"stress -s " + at.peer + " -a 2M":                                "acks of 2097152 bytes",
+		"stress -s " + at.peer + " -q x":                                 "-q x: must be a number of bytes",
+		"stress -s " + at.peer + " -t 0":                                 "-t 0: must be 1 to 256",
+		"stress -s " + at.peer + " -t 256 -d 65535":                      "depth 65535",
+		"stress -s " + at.peer + " -D 4096":                              "there is no RDMA over TCP",
+		"stress -s " + at.peer + " -M 3":                                 "-M 3: must be 0 to 2",
+		"stress -s " + at.peer + " -r ::1":                               "give two IPv4 addresses or two of IPv6",
+		"stress -s " + at.peer + " -p 1 -r " + at.own:                    "nobody listens at port 1 of " + at.peer,
+		"stress -s " + at.peer + " --rdma-use-notify 2":                  "--rdma-use-notify 2: must be 0 to 1",
+		"stress --json --show-perfdata":                                  "give only one of --json and --show-perfdata",
+		"stress --json --show-outliers 1":                                "give only one of --json and --show-outliers",
+		"stress -s " + at.peer + " --rdma-use-once 1 --rdma-cache-mrs 1": "give only one of --rdma-use-once and --rdma-cache-mrs",
 		"ping --transport-port " + at.port + " --source " + at.peer + " " + at.own: "another node has " + at.peer + " already",
 	} {
 		status, out, errOut := urnic(t, nil, append([]string{"rds"}, strings.Fields(args)...)...)
