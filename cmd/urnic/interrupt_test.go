@@ -210,13 +210,13 @@ func TestEachCommandMayBeInterruptedBeforeItBegins(t *testing.T) {
 	keepState(t)
 	capture := temp(t, []byte{0xd4, 0xc3, 0xb2})
 	short := []string{"version", "devinfo", "man", "sysfs", "conform compare", "timeline"} // which look at no context
-	servers := []string{"perf server", "rx perf server", "conform serve", "nfsd", "top", "rds stress"}
+	servers := []string{"perf server", "rx perf server", "conform serve", "nfsd", "top", "rds node", "rds stress"}
 	given := map[string]string{
 		"demo": "-q", "rping": "-c -a 127.0.0.1 -p 1", "perf local": "", "perf server": "--listen 127.0.0.1:0", "perf client": "127.0.0.1:1",
 		"nfsd": "--memory --tcp 127.0.0.1:0 --rdma 127.0.0.1:0", "nfs ls": "nfs://127.0.0.1:1/x?mountport=1", "nfs cat": "nfs://127.0.0.1:1/x?mountport=1",
 		"nfs get": "nfs://127.0.0.1:1/x?mountport=1 DIR", "nfs put": capture + " nfs://127.0.0.1:1/x?mountport=1", "nfs bench": "nfs://127.0.0.1:1/x?mountport=1",
 		"dissect": capture, "conform": "--target 127.0.0.1:1", "conform serve": "--listen 127.0.0.1:0", "top": "",
-		"rpc call": "127.0.0.1:1 nfs 3", "rpc info": "127.0.0.1:1", "rds ping": "-c 1 --source NET2 NET1", "rds stress": "-r NET1 -p 0", "rds info": "./none",
+		"rpc call": "127.0.0.1:1 nfs 3", "rpc info": "127.0.0.1:1", "rds ping": "-c 1 --source NET2 NET1", "rds node": "NET1", "rds stress": "-r NET1 -p 0", "rds info": "./none",
 		"rx perf server": "--listen 127.0.0.1:0", "rx perf client": "127.0.0.1:1", "rx call": "127.0.0.1:1 7 1", "rx debug": "127.0.0.1 1",
 		"rdp send": capture + " 127.0.0.1:1", "rdp recv": "-o DIR/file 127.0.0.1:0", "rdp cat": "127.0.0.1:1", "rdp ping": "127.0.0.1:1", "rdp status": "./none",
 	}
@@ -295,6 +295,7 @@ func TestSignalsEndWorkAndServers(t *testing.T) {
 			{"nfsd", "--memory", "--tcp", "127.0.0.1:0", "--rdma", "127.0.0.1:0"},
 			{"conform", "serve", "--listen", "127.0.0.1:0"},
 			{"rdp", "recv", "-d", t.TempDir(), "127.0.0.1:0"},
+			{"rds", "node", "--no-info", "--transport-port", ownPort(t), loopback.Of(t).Addr(1).String()},
 		} {
 			cmd := command(t, args...)
 			var out, errOut output

@@ -32,6 +32,8 @@ func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 		{"nfs-bench-local", "", reflect.TypeFor[nfsLocalReport](), nil},
 		{"rpc-call", "", reflect.TypeFor[rpcCallReport](), nil},
 		{"rds-ping", "sum", reflect.TypeFor[rdsPingSum](), nil},
+		{"rds-node", "event", reflect.TypeFor[rdsNodeEvent](), nil},
+		{"rds-node", "end", reflect.TypeFor[rdsNodeSum](), nil},
 		{"rds-info", "", reflect.TypeFor[rdsinfo.Report](), nil},
 		{"rds-stress", "", reflect.TypeFor[rdsStressReport](), nil},
 		{"rx-call", "", reflect.TypeFor[rxCallReport](), nil},

@@ -216,6 +216,7 @@ func TestJSONConformsToItsSchema(t *testing.T) {
 			return untilSaid(t, "conform", "serve", "--listen", "127.0.0.1:0", "--json")
 		},
 		"rdp recv --json": receivedJSON,
+		"rds node --json": nodeJSON,
 	}
 	for _, f := range jsonFormats(t) {
 		t.Run(f.command, func(t *testing.T) {
@@ -254,6 +255,19 @@ func receivedJSON(t *testing.T) string {
 	}
 	ok(t, "rdp", "send", name, at.Listening)
 	p.out.wait(t, `"duplicates"`)
+	p.end(t)
+	return p.out.String()
+}
+
+// nodeJSON returns what rds node prints of a peer, and of one that is not allowed.
+func nodeJSON(t *testing.T) string {
+	at := rdsNetOf(t)
+	p := start(t, "rds", "node", "--allow", at.own, "--transport-port", at.port, "--json", at.peer)
+	p.out.wait(t, "\n")
+	ok(t, "rds", "ping", "-c", "1", "--source", at.own, "--transport-port", at.port, at.peer)
+	urnic(t, nil, "rds", "ping", "-c", "1", "--timeout", "1ms", "--source", at.none, "--transport-port", at.port, at.peer)
+	p.out.wait(t, `"disconnected"`)
+	p.interrupt()
 	p.end(t)
 	return p.out.String()
 }

@@ -60,7 +60,7 @@ func lose(t *testing.T, args ...string) (status int, errOut string) {
 
 func isServer(args []string) bool {
 	words := " " + strings.Join(args, " ") + " "
-	for _, s := range []string{" rping -s ", " perf server ", " rx perf server ", " conform serve ", " nfsd ", " rds stress -r ", " rdp recv ", " top --listen "} {
+	for _, s := range []string{" rping -s ", " perf server ", " rx perf server ", " conform serve ", " nfsd ", " rds node ", " rds stress -r ", " rdp recv ", " top --listen "} {
 		if strings.HasPrefix(words, s) && !strings.Contains(words, "-h") {
 			return true
 		}
@@ -134,6 +134,8 @@ func TestLostOutputIsNoSuccess(t *testing.T) {
 		{"rds", "ping", "-c", "1", "--source", at.own, "--transport-port", at.port, at.peer},
 		{"rds", "ping", "-c", "1", "--source", at.own, "--transport-port", at.port, "--json", at.peer},
 		{"rds", "ping", "-c", "1", "--source", at.own, "--transport-port", at.port, "--pcap", "-", at.peer},
+		{"rds", "node", "--transport-port", at.port, at.passive},
+		{"rds", "node", "--transport-port", at.port, "--json", at.passive},
 		{"rds", "stress", "-r", at.passive, "-p", ownPort(t)},
 		{"rx"},
 		{"rx", "debug", "127.0.0.1", rxPort},

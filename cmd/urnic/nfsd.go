@@ -167,26 +167,12 @@ func (o *nfsdOptions) checkSafe() error {
 	return nil
 }
 
-func (o *nfsdOptions) parseAllow() error {
+func (o *nfsdOptions) parseAllow() (err error) {
 	if len(o.allow) == 0 {
 		o.allow = []string{"127.0.0.0/8", "::1"}
 	}
-	for _, a := range o.allow {
-		if a == "all" {
-			o.allowed = nil
-			return nil
-		}
-		p, err := netip.ParsePrefix(a)
-		if err != nil {
-			addr, e := netip.ParseAddr(a)
-			if e != nil {
-				return fmt.Errorf("--allow %s: give an address, addresses such as 192.0.2.0/24, or all", a)
-			}
-			p = netip.PrefixFrom(addr, addr.BitLen())
-		}
-		o.allowed = append(o.allowed, p)
-	}
-	return nil
+	o.allowed, err = parseAllow(o.allow)
+	return err
 }
 
 func (o *nfsdOptions) parseExports() error {

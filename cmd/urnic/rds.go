@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,21 +24,22 @@ import (
 func newRDSCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rds",
-		Short: "Reliable Datagram Sockets: ping, load, node status",
+		Short: "Reliable Datagram Sockets: a node, pings, load, status",
 		Long: `Rds runs nodes of Reliable Datagram Sockets 3.1, over TCP or iWARP. Peers are nodes of Linux
 (rds_tcp, rds_rdma) and of urnic.
 
 Peers identify a node by its address. So a host has one node for each address and transport;
 if its modules are loaded, Linux's RDS is such a node. For a second node, add an address to
-the host: ip addr add.`,
-		Example: `  urnic rds ping 192.0.2.7
+the host: ip addr add. On one machine, 127.0.0.1, 127.0.0.2 and so on can be nodes.`,
+		Example: `  urnic rds node 192.0.2.7                  a node that answers pings, and
+  urnic rds ping 192.0.2.7                  a ping of it
   urnic rds stress                          the passive side, and
   urnic rds stress -s 192.0.2.7 -T 10 -v    the active one
   urnic rds info                            status of this user's nodes`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRDSPingCommand(), newRDSInfoCommand(), newRDSStressCommand())
+	cmd.AddCommand(newRDSPingCommand(), newRDSNodeCommand(), newRDSInfoCommand(), newRDSStressCommand())
 	return cmd
 }
 
@@ -47,18 +49,25 @@ type rdsFlags struct {
 	transport string
 	port      int
 	paths     int
+	allow     []string
 	noInfo    bool
+
+	allowed []netip.Prefix
 }
 
 func (o *rdsFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.transport, "transport", "tcp", "`TRANSPORT` that carries RDS: tcp or iwarp")
 	f.IntVar(&o.port, "transport-port", 0, fmt.Sprintf("`PORT` at which this node and its peers listen (default %d for tcp; %d for iwarp over IPv4, %d over IPv6)", rds.TCPPort, rds.RDMAPort4, rds.RDMAPort6))
 	f.IntVar(&o.paths, "paths", 8, "most `CONNECTIONS` to a peer over TCP, 1 to 8")
+	f.StringArrayVar(&o.allow, "allow", nil, "allow peers with addresses in this `CIDR`, or all (default all); can be given several times")
 	f.BoolVar(&o.noInfo, "no-info", false, "hide the node from urnic rds info")
 	o.deviceFlags.add(f)
 }
 
-func (o *rdsFlags) check() error {
+func (o *rdsFlags) check() (err error) {
+	if o.allowed, err = parseAllow(o.allow); err != nil {
+		return err
+	}
 	switch {
 	case o.transport != "tcp" && o.transport != "iwarp":
 		return fmt.Errorf("--transport %s: must be tcp or iwarp", o.transport)
@@ -70,6 +79,20 @@ func (o *rdsFlags) check() error {
 		return errors.New("--trace shows messages of RDMA: give --transport iwarp, or record what passes with --pcap")
 	}
 	return nil
+}
+
+// allows reports whether a node may be a peer.
+func (o *rdsFlags) allows(a netip.Addr) bool {
+	a = a.WithZone("") // which no prefix contains
+	return len(o.allowed) == 0 || slices.ContainsFunc(o.allowed, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// checkPeer returns an error if the flags do not allow a peer that the command itself is to talk to.
+func (o *rdsFlags) checkPeer(a netip.Addr) error {
+	if o.allows(a) {
+		return nil
+	}
+	return fmt.Errorf("--allow does not include %v: add --allow %[1]v", a)
 }
 
 // An rdsNode is a node with what the flags attach to it.
@@ -89,8 +112,8 @@ func (n *rdsNode) Close() error {
 	return errors.Join(errs...)
 }
 
-// openNode makes the node with an address.
-func (o *rdsFlags) openNode(ctx context.Context, addr netip.Addr, stdout, stderr io.Writer) (n *rdsNode, err error) {
+// openNode makes the node with an address. Events, if not nil, is called for each of its events.
+func (o *rdsFlags) openNode(ctx context.Context, addr netip.Addr, events func(rds.Event), stdout, stderr io.Writer) (n *rdsNode, err error) {
 	n = &rdsNode{}
 	defer func() {
 		if err != nil {
@@ -110,7 +133,9 @@ func (o *rdsFlags) openNode(ctx context.Context, addr netip.Addr, stdout, stderr
 	if err != nil {
 		return n, err
 	}
-	n.Node, err = rds.Open(ctx, rds.Config{Addr: addr, Transports: []rds.Transport{transport}, Logger: cfg.Logger})
+	n.Node, err = rds.Open(ctx, rds.Config{
+		Addr: addr, Transports: []rds.Transport{transport}, Allow: o.allowed, Events: events, Logger: cfg.Logger,
+	})
 	if err != nil {
 		return n, adviseRDSListen(err, addr, o)
 	}
@@ -215,5 +240,14 @@ func sourceFor(ctx context.Context, peer netip.Addr) (netip.Addr, error) {
 		return netip.Addr{}, advise(err, "no route to %v%s: check the address and this machine's routes", peer, errno(err))
 	}
 	defer func() { _ = c.Close() }() // nothing is lost with it
-	return capture.AddrPort(c.LocalAddr()).Addr().Unmap(), nil
+	return hostOfAddr(c.LocalAddr()), nil
+}
+
+// hostOfAddr returns the IP address of an endpoint of TCP or UDP, with its zone.
+func hostOfAddr(a net.Addr) netip.Addr {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
 }

@@ -20,7 +20,7 @@ import (
 const rdsInfoLong = `Info shows the state of RDS nodes, as rds-info does for Linux: sockets, connections, messages
 to be sent, acknowledged or read, congested ports, memory and counters.
 
-A node of urnic lives in a process: urnic rds ping, stress, or any program that calls
+A node of urnic lives in a process: urnic rds node, ping or stress, or any program that calls
 rdsinfo.Serve. Info finds the nodes of this user's processes by sockets in
 $XDG_RUNTIME_DIR/urnic, or in urnic-UID in the directory for temporary files. A NODE is an
 address or the path of a socket; the default is all nodes.

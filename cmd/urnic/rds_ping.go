@@ -144,6 +144,9 @@ func (o *rdsPingOptions) run(ctx context.Context, args []string, stdout, stderr 
 		if err != nil {
 			return err
 		}
+		if err := o.checkPeer(a); err != nil {
+			return err
+		}
 		if i := slices.IndexFunc(targets, func(t *pinged) bool { return t.addr == a }); i >= 0 {
 			return fmt.Errorf("%s and %s are one address: give it once", targets[i].text, arg)
 		}
@@ -153,7 +156,7 @@ func (o *rdsPingOptions) run(ctx context.Context, args []string, stdout, stderr 
 	if err != nil {
 		return err
 	}
-	node, err := o.openNode(ctx, source, stdout, stderr)
+	node, err := o.openNode(ctx, source, nil, stdout, stderr)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (o *rdsStressOptions) accept(ctx context.Context, local netip.Addr, out *li
 		return nil, err
 	}
 	o.say(out, "waiting for incoming connection on %v", l.Addr())
-	c, err := rdsstress.Accept(ctx, l)
+	c, err := rdsstress.Accept(ctx, &rdsAllowed{l, o, out})
 	_ = l.Close() // there is one run
 	if err != nil {
 		return nil, err
@@ -76,10 +76,36 @@ func (o *rdsStressOptions) accept(ctx context.Context, local netip.Addr, out *li
 	return c, nil
 }
 
+// rdsAllowed is a listener for control connections of peers that are allowed. Others do not end the run that is waited for.
+type rdsAllowed struct {
+	net.Listener
+	o   *rdsStressOptions
+	out *lines
+}
+
+// Accept implements net.Listener.
+func (l *rdsAllowed) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from := hostOfAddr(c.RemoteAddr())
+		if l.o.allows(from) {
+			return c, nil
+		}
+		_ = c.Close() // nothing was read or written
+		l.o.say(l.out, "refused a connection from %v, which --allow does not include", from)
+	}
+}
+
 // dial connects to the passive side.
 func (o *rdsStressOptions) dial(ctx context.Context, local netip.Addr, out *lines) (*rdsstress.Control, error) {
 	peer, err := rdsAddress(ctx, o.peer)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.checkPeer(peer); err != nil {
 		return nil, err
 	}
 	if local.IsValid() && local.Is4() != peer.Is4() {
@@ -128,10 +154,13 @@ func (o *rdsStressOptions) adviseDial(err error, local, peer netip.Addr) error {
 
 // stress runs the load over a node.
 func (o *rdsStressOptions) stress(ctx context.Context, c *rdsstress.Control, v *rdsStressView, stdout, stderr io.Writer) (result *rdsstress.Result, err error) {
+	if err := o.checkPeer(c.Peer); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	if c.Params.RDMASize > 0 && o.transport != "iwarp" {
 		return nil, errors.Join(errors.New("the active side wants RDMA, which there is not over TCP: give --transport iwarp to both sides"), c.Close())
 	}
-	node, err := o.openNode(ctx, c.Local, stdout, stderr)
+	node, err := o.openNode(ctx, c.Local, nil, stdout, stderr)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

@@ -34,6 +34,34 @@ func TestRDSPingIntervals(t *testing.T) {
 	}
 }
 
+// Info shows the links of each transport, and more with -v.
+func TestRDSInfoOfLinks(t *testing.T) {
+	for transport, other := range map[string]string{"tcp": "iwarp", "iwarp": "tcp"} {
+		ownRuntime(t)
+		at := rdsNetOf(t)
+		node := startRDSNode(t, at, "--transport", transport, at.own)
+		ping := start(t, "rds", "ping", "--no-info", "--source", at.peer, "--transport", transport, "--transport-port", at.port, at.own)
+		ping.out.wait(t, "   1: ")
+		flag := map[string]string{"tcp": "-T", "iwarp": "-I"}
+		heading := map[string]string{"tcp": "TCP links", "iwarp": "iWARP links"}
+		row := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(at.peer) + ` +0 +0 +up +\d+ +\d+ +(-|\d+ms) +no`)
+		if out := ok(t, "rds", "info", flag[transport]); !strings.Contains(out, "\n"+heading[transport]+":\nPeer ") || !row.MatchString(out) || strings.Contains(out, "Counters") {
+			t.Errorf("%s: %s", flag[transport], out)
+		}
+		if out := ok(t, "rds", "info", flag[other]); !strings.Contains(out, "\n"+heading[other]+":\nPeer ") || strings.Contains(out, at.peer) {
+			t.Errorf("%s: %s", flag[other], out)
+		}
+		if out := ok(t, "rds", "info", "-v"); !strings.Contains(out, "\n"+heading[transport]+":") || strings.Contains(out, heading[other]) ||
+			!strings.Contains(out, "  Flags  Generation  Unread\n") || !strings.Contains(out, "  Path  Again\n") || strings.Contains(out, "  FlowControl  Credit  Owed\n") != (transport == "iwarp") {
+			t.Errorf("-v: %s", out)
+		}
+		ping.interrupt()
+		ping.end(t)
+		node.interrupt()
+		node.end(t)
+	}
+}
+
 // Options of rds-stress that urnic has not say what to do, with the status of rds-stress for a wrong option. The page has each.
 func TestRDSStressOptionsThatAreMissing(t *testing.T) {
 	page, err := os.ReadFile("../../docs/rds.md")
