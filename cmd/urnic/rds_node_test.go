@@ -35,9 +35,13 @@ func TestRDSNode(t *testing.T) {
 					t.Errorf("ping prints %s", out)
 				}
 			}
+			ping := start(t, "rds", "ping", "-i", "0.001", "--source", at.peer, "--transport", transport, "--transport-port", at.port, at.own)
+			ping.out.wait(t, "\n") // when it has gone, the node does not remember it
 			if out := ok(t, "rds", "info", at.own); !strings.Contains(out, "RDS node "+at.own+" over "+transport) || !strings.Contains(out, "\n"+at.peer+" ") {
 				t.Errorf("info prints %s", out)
 			}
+			ping.interrupt()
+			ping.end(t)
 			node.interrupt()
 			node.end(t)
 			lines := strings.Split(strings.TrimSpace(node.out.String()), "\n")

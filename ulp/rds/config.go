@@ -12,16 +12,15 @@ import (
 type Config struct {
 	// Addr is the node's address, by which peers know it.
 	Addr netip.Addr
-	// Transports carry its connections. A socket uses the first one unless it chooses. A TCP and
-	// an IWARP that listen at the same address and port share it: what a connection begins with tells
-	// them apart.
+	// Transports carry its connections. A socket uses the first one unless it chooses. Each listens at a port of
+	// its own: over IPv6, the default ports of TCP and IWARP are the same.
 	Transports []Transport
 	// Allow says which addresses may connect, and may be sent to. RDS has no
 	// authentication. Empty allows all.
 	Allow []netip.Prefix
 
 	SendBuffer    int // bytes that a socket may have unsent and unacknowledged (2 MiB)
-	ReceiveBuffer int // unread bytes from which on a socket's port is congested (212,992)
+	ReceiveBuffer int // unread bytes from which on a socket's port is congested, fewer if little memory is left (212,992)
 	// PeerMemory and NodeMemory are how many bytes are held for the unread messages of one
 	// peer (16 MiB), and of all (256 MiB). Then connections are not read until a program reads; the peers
 	// wait. A peer of which nothing is held may always have one message, so that it can continue whatever
@@ -60,8 +59,7 @@ type Config struct {
 
 // times are those that depend on no Config but in tests. What is zero has its default.
 type times struct {
-	handshake, silence    time.Duration // of machine.Config
-	firstByte, indecision time.Duration // of a listener that two transports share
+	handshake, silence time.Duration // of machine.Config
 }
 
 // allows reports whether an address may be a peer.
@@ -78,6 +76,9 @@ func (c *Config) allows(a netip.Addr) bool {
 func (c *Config) machine(carriers []machine.Carrier, seed uint64, bytes *bytesPool) machine.Config {
 	return machine.Config{
 		Addr: c.Addr, Generation: c.Generation, Carriers: carriers, Seed: seed,
+		// Numbers are higher than those of the node's last life: Linux does not learn of a restart, and drops a
+		// low number that is sent again after a lost connection.
+		First:      uint64(time.Now().UnixMicro()),
 		SendBuffer: c.SendBuffer, ReceiveBuffer: c.ReceiveBuffer, PeerMemory: c.PeerMemory, NodeMemory: c.NodeMemory,
 		MaxPeers: c.MaxPeers, MaxPerPeer: c.MaxPerPeer, MaxSockets: c.MaxSockets,
 		ReconnectMin: c.ReconnectMin, ReconnectMax: c.ReconnectMax, Attempts: c.Attempts,

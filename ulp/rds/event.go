@@ -20,10 +20,12 @@ const (
 	Disconnected                   // a connection is lost
 	Uncongested                    // ports of the peer are free again
 	Refused                        // a peer's request to connect was not accepted
+	Forgotten                      // an idle peer has lost its slot to another one; what it sends again may be delivered twice
 )
 
 var eventNames = [...]string{
 	"message lost", "no socket", "peer restarted", "violation by the peer", "connected", "disconnected", "uncongested", "refused",
+	"peer forgotten",
 }
 
 func (k EventKind) String() string {
@@ -54,7 +56,6 @@ var (
 // Why messages are lost: the Err of MessageLost is or wraps one of these.
 var (
 	ErrPeerRestarted = machine.ErrPeerRestarted
-	ErrPathUnknown   = machine.ErrPathUnknown
 	ErrUnreachable   = machine.ErrUnreachable
 	ErrSocketClosed  = machine.ErrSocketClosed
 )
@@ -79,7 +80,7 @@ func (n *Node) report(e *machine.Event) {
 	switch ev.Kind {
 	case PeerViolation:
 		n.cfg.Logger.Warn("rds: the connection is reset", "peer", ev.Peer, "error", ev.Err)
-	case Connected, Disconnected, PeerRestarted, Refused:
+	case Connected, Disconnected, PeerRestarted, Refused, Forgotten:
 		n.cfg.Logger.Debug("rds: "+ev.Kind.String(), "peer", ev.Peer, "error", ev.Err)
 	default:
 	}

@@ -68,7 +68,7 @@ func TestPeersThatBreakRules(t *testing.T) {
 		}},
 		"acknowledges what was not sent": {rule: machine.RuleAck, breaks: func(p *hostilePeer) {
 			p.hello(7)
-			p.says(wire.Header{Ack: 1 << 40}, nil)
+			p.says(wire.Header{Ack: 1 << 63}, nil)
 		}},
 		"two generations": {rule: machine.RuleGeneration, breaks: func(p *hostilePeer) {
 			p.probe(wire.Extensions{Has: 1 << wire.ExtGeneration, Generation: 7})

@@ -63,6 +63,8 @@ func TestPeerWithAnOlderGeneration(t *testing.T) {
 		for _, generation := range []uint32{7, 8} {
 			p := s.dial()
 			p.hello(generation)
+			p.message("of a life") // else the peer is forgotten
+			s.wantOnly("of a life")
 			p.conn.close()
 		}
 		p := s.dial()
@@ -206,6 +208,7 @@ func TestHalfOpenConnectionsEnd(t *testing.T) {
 		for range 8 {
 			dial()
 		}
+		synctest.Wait()                                  // requests of different peers are decided about at once
 		_, _ = dial().Write(segment(wire.Header{}, nil)) // there is no place for it
 		synctest.Wait()
 		if e := events.wait(t.Context(), t, "refused", func(e *Event) bool { return e.Kind == Refused }); !errors.Is(e.Err, machine.ErrTooMany) {
@@ -330,18 +333,19 @@ func TestNothingIsLostAtTheEndWhileTheNodeWaitsForMemory(t *testing.T) {
 }
 
 // endInWait has a peer send two messages, of which the node takes the first only for want of
-// memory, and end the connection. The peer tells its generation, or does as Linux.
-func (s *sandbox) endInWait(generation bool) (stop func()) {
+// memory, and end the connection. The peer is urnic, or does as Linux.
+func (s *sandbox) endInWait(urnic bool) (stop func()) {
 	c := s.bytes()
 	stop = s.bound(c)
 	first, next := wire.Header{}, uint64(1)
-	if generation {
-		x := wire.Extensions{Has: 1 << wire.ExtGeneration, Generation: 7}
+	if urnic {
+		x := wire.Extensions{Has: 1<<wire.ExtGeneration | 1<<wire.ExtUrnic, Generation: 7}
 		raw, err := x.Encode()
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		first, next = wire.Header{Sequence: next, SourcePort: wire.ProbePort, Extensions: raw}, next+1
+		_ = c.write(segment(wire.Header{Sequence: 1, SourcePort: wire.ProbePort, Extensions: raw}, nil))
+		first, next = wire.Header{Sequence: 2, DestPort: wire.ProbePort, Extensions: raw}, 3 // answers the node's probe
 	}
 	_ = c.write(segment(first, nil))
 	to := Addr{Host: simHostile, Port: 1}

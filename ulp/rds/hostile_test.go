@@ -396,10 +396,11 @@ func (p *hostilePeer) probe(x wire.Extensions) {
 	p.says(wire.Header{Sequence: p.next, SourcePort: wire.ProbePort, Extensions: raw}, nil)
 }
 
-// hello tells the peer's generation, and answers the node's probe: acknowledgements count then.
+// hello tells the peer's generation, and that it acknowledges in headers, and answers the node's probe:
+// acknowledgements count then.
 func (p *hostilePeer) hello(generation uint32) {
 	p.t.Helper()
-	p.probe(wire.Extensions{Has: 1 << wire.ExtGeneration, Generation: generation})
+	p.probe(wire.Extensions{Has: 1<<wire.ExtGeneration | 1<<wire.ExtUrnic, Generation: generation})
 	if p.scene.over == "tcp" { // over iWARP, private data have told
 		probe := p.await("its probe", func(h *wire.Header) bool { return h.Kind() == wire.Probe })
 		p.next++

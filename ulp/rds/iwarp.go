@@ -56,7 +56,6 @@ type IWARP struct {
 	posted   atomic.Int64 // bytes of the receives of all connections
 	unwanted atomic.Int64 // of mostUnwanted
 	pd       *rnic.PD
-	shared   net.Listener // of this transport and another one
 	listener *rnic.Listener
 	accepts  sync.WaitGroup
 }
@@ -124,9 +123,6 @@ func (t *IWARP) open(ctx context.Context, n *Node, index int) (err error) {
 
 func (t *IWARP) listen(ctx context.Context) (*rnic.Listener, error) {
 	on := t.Listener
-	if t.shared != nil {
-		on, t.shared = t.shared, nil
-	}
 	if on != nil {
 		return t.Device.ListenOn(on)
 	}
@@ -199,7 +195,7 @@ func (t *IWARP) requested(req *rnic.ConnRequest) {
 	v, err := t.request(req)
 	var a admission
 	if err == nil {
-		a, err = t.node.accepted(machine.Request{Key: machine.Key{Peer: v.Source, TOS: v.TOS, Carrier: t.index}, Path: 0})
+		a, err = t.node.accepted(machine.Request{Key: machine.Key{Peer: v.Source, TOS: v.TOS, Carrier: t.index}, Port: -1})
 	}
 	if err != nil {
 		t.reject(req, err)

@@ -127,11 +127,6 @@ func (l *iwarpLink) replaced() { l.linger.Store(true) }
 
 func (l *iwarpLink) abort() { l.stop() }
 
-// finish, drain and catchUp are not wanted of links whose peers acknowledge in headers.
-func (l *iwarpLink) finish()  { l.abort() }
-func (l *iwarpLink) drain()   { l.abort() }
-func (l *iwarpLink) catchUp() {}
-
 func (l *iwarpLink) resume() {
 	select {
 	case l.room <- struct{}{}:

@@ -27,23 +27,21 @@ type Node struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup // links, and those that dial
 	bytes   *bytesPool     // memory for messages that are received
-	unshare func() error   // ends what transports share
 	claimed []Transport
 	closing sync.Once
 	failure error // of Close
 
-	mu        sync.Mutex
-	m         *machine.Machine
-	closed    bool
-	links     map[*machine.Path]attached
-	making    map[*machine.Path]attempt
-	sockets   map[*machine.Socket]*Socket
-	undecided map[*machine.Conn]chan struct{} // closed when it is worth asking again about a request
-	dirty     []link                          // that have something to send
-	mrs       int                             // MRs of sockets
-	timer     *time.Timer
-	at        machine.Time // when the timer expires
-	random    *mrand.Rand
+	mu      sync.Mutex
+	m       *machine.Machine
+	closed  bool
+	links   map[*machine.Path]attached
+	making  map[*machine.Path]attempt
+	sockets map[*machine.Socket]*Socket
+	dirty   []link // that have something to send
+	mrs     int    // MRs of sockets
+	timer   *time.Timer
+	at      machine.Time // when the timer expires
+	random  *mrand.Rand
 }
 
 // attached is the present link of a path.
@@ -104,14 +102,9 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, claimed: cfg.Transports, begun: time.Now(), m: m, bytes: bytes,
 		random: mrand.New(mrand.NewPCG(binary.BigEndian.Uint64(random[4:]), 1)),
-		links:  map[*machine.Path]attached{}, making: map[*machine.Path]attempt{}, undecided: map[*machine.Conn]chan struct{}{}, sockets: map[*machine.Socket]*Socket{},
+		links:  map[*machine.Path]attached{}, making: map[*machine.Path]attempt{}, sockets: map[*machine.Socket]*Socket{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	if n.unshare, err = share(ctx, &cfg); err != nil {
-		n.cancel()
-		release(cfg.Transports)
-		return nil, err
-	}
 	for i, t := range cfg.Transports {
 		if err := t.open(ctx, n, i); err != nil {
 			n.cfg.Transports = cfg.Transports[:i]
@@ -153,7 +146,6 @@ func (n *Node) end() error {
 	for _, t := range n.cfg.Transports {
 		errs = append(errs, t.close())
 	}
-	errs = append(errs, n.unshare())
 	n.workers.Wait()
 	release(n.claimed)
 	return errors.Join(errs...)
@@ -228,23 +220,6 @@ func (n *Node) effect(e *machine.Effect) {
 		if a, ok := n.making[e.Path]; ok && a.id == e.Link {
 			a.cancel()
 		}
-	case machine.Finish:
-		if a, ok := n.links[e.Path]; ok && a.id == e.Link {
-			a.link.finish()
-		}
-	case machine.Reconsider:
-		if later := n.undecided[e.Path.Conn()]; later != nil {
-			close(later)
-			delete(n.undecided, e.Path.Conn())
-		}
-	case machine.Drain:
-		if a, ok := n.links[e.Path]; ok && a.id == e.Link {
-			a.link.drain()
-		}
-	case machine.CatchUp:
-		if a, ok := n.links[e.Path]; ok && a.id == e.Link {
-			a.link.catchUp()
-		}
 	case machine.Transmit:
 		if a, ok := n.links[e.Path]; ok {
 			n.dirty = append(n.dirty, a.link)
@@ -291,7 +266,7 @@ func (n *Node) begin(p *machine.Path, id machine.Link) (ctx context.Context, mad
 func (n *Node) dial(ctx context.Context, made func(), p *machine.Path, id machine.Link) {
 	key := p.Conn().Key()
 	n.mu.Lock()
-	d := dialling{peer: key.Peer, tos: key.TOS, path: p.Index()}
+	d := dialling{peer: key.Peer, tos: key.TOS, path: p.Index(), paths: p.Conn().Agreed()}
 	n.mu.Unlock()
 	n.succeed(ctx, p)
 	l, err := n.cfg.Transports[key.Carrier].dial(ctx, d)
@@ -325,8 +300,6 @@ type admission struct {
 	id   machine.Link
 	ctx  context.Context // bounds how long it takes until it is complete
 	made func()          // to be called when it is, or has failed
-
-	later chan struct{} // closed when it is worth asking again, if there is an error; or nil
 }
 
 // accepted decides about a connection that a peer has made. Then complete, and serve.
@@ -341,23 +314,11 @@ func (n *Node) accepted(r machine.Request) (a admission, err error) {
 		return a, ErrNotAllowed
 	}
 	if a.path, a.id, err = n.m.Request(n.now(), r); err != nil {
-		n.effects()
-		if errors.Is(err, machine.ErrPresent) {
-			a.later = n.later(a.path.Conn())
-		}
 		return a, err
 	}
 	n.effects() // end the connection that this one replaces, even if it is still being made
 	a.ctx, a.made = n.begin(a.path, a.id)
 	return a, nil
-}
-
-// later returns what is closed when it is worth asking again about a request of a peer. The node is locked.
-func (n *Node) later(c *machine.Conn) chan struct{} {
-	if n.undecided[c] == nil {
-		n.undecided[c] = make(chan struct{})
-	}
-	return n.undecided[c]
 }
 
 // misconnected reports that a peer has broken a rule when a connection was set up.
@@ -368,9 +329,11 @@ func (n *Node) misconnected(peer netip.Addr, rule machine.Rule, err error) error
 }
 
 // serve runs a link until it ends.
-func (n *Node) serve(l link, p *machine.Path, id machine.Link) {
+func (n *Node) serve(l link, p *machine.Path, id machine.Link) { n.begins(l, p, id)() }
+
+// begins makes a link that of its path. The result runs it until it ends.
+func (n *Node) begins(l link, p *machine.Path, id machine.Link) (run func()) {
 	gone := make(chan struct{})
-	defer close(gone)
 	n.mu.Lock()
 	l.attach(n, p, id)
 	if _, present := p.State(); present == id && !n.closed {
@@ -380,11 +343,14 @@ func (n *Node) serve(l link, p *machine.Path, id machine.Link) {
 	}
 	p.Up(n.now(), id, l.params())
 	n.unlock()
-	err := l.serve()
-	n.mu.Lock()
-	if n.links[p].id == id {
-		delete(n.links, p)
+	return func() {
+		defer close(gone)
+		err := l.serve()
+		n.mu.Lock()
+		if n.links[p].id == id {
+			delete(n.links, p)
+		}
+		p.Down(n.now(), id, err)
+		n.unlock()
 	}
-	p.Down(n.now(), id, err)
-	n.unlock()
 }

@@ -41,12 +41,11 @@ type TCP struct {
 	node     *Node
 	index    int
 	buffers  *pool[*buffer]
-	shared   net.Listener // of this transport and another one
 	listener net.Listener
 	accepts  sync.WaitGroup
 
-	mu      sync.Mutex                // locked before the node
-	waiting map[machine.Key][]request // what is not decided about yet, by peer, the oldest first
+	mu      sync.Mutex
+	waiting map[machine.Key][]request // connections that are not decided about yet, by peer, the oldest first
 	waits   int                       // how many there are
 }
 
@@ -80,9 +79,6 @@ func (t *TCP) carrier() machine.Carrier {
 func (t *TCP) open(ctx context.Context, n *Node, index int) error {
 	t.node, t.index, t.listener, t.waiting = n, index, t.Listener, map[machine.Key][]request{}
 	t.buffers = newBuffers()
-	if t.shared != nil {
-		t.listener, t.shared = t.shared, nil
-	}
 	if t.listener == nil {
 		l, err := listen.TCP(ctx, netip.AddrPortFrom(n.cfg.Addr, t.port()).String())
 		if err != nil {
@@ -127,83 +123,89 @@ func (t *TCP) accept() {
 
 // accepted has the node decide about a connection.
 func (t *TCP) accepted(c net.Conn) {
-	peer, path, err := t.peer(c.RemoteAddr())
+	peer, port, err := t.peer(c.RemoteAddr())
 	if err == nil {
-		err = t.admit(request{machine.Request{Key: machine.Key{Peer: peer, Carrier: t.index}, Path: path}, c})
+		err = t.admit(request{machine.Request{Key: machine.Key{Peer: peer, Carrier: t.index}, Port: port}, c})
 	}
 	if err != nil {
 		t.refuse(c, err)
 	}
 }
 
-// How many connections may wait until it can be decided about them, of a peer and in all.
-const mostOfPeer, mostWaiting = 4 * machine.MaxPaths, 1024
+// How many connections may wait to be decided about, of a peer and in all.
+const mostOfPeer, mostWaiting = 8, 1024
 
-// admit serves a connection, if the node takes it. It waits its turn if one has to end first: the peer takes
-// for delivered what it has sent on that, and on those that wait before it.
+var errTooManyWait = errors.New("rds: tcp: too many connections wait for others to end")
+
+// admit has a connection decided about behind those that the peer has made before it: what has come on those
+// is read first.
 func (t *TCP) admit(r request) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	queue, wait := t.waiting[r.Key]
-	var later chan struct{}
-	if !wait {
-		var err error
-		if later, err = t.decide(r); later == nil {
-			return err
-		}
-	}
+	queue, attended := t.waiting[r.Key]
 	if len(queue) == mostOfPeer || t.waits == mostWaiting {
 		return errTooManyWait
 	}
 	t.waiting[r.Key] = append(queue, r)
 	t.waits++
-	if !wait {
-		t.node.workers.Go(func() { t.attend(r.Key, later) })
+	if !attended {
+		t.node.workers.Go(func() { t.attend(r.Key) })
 	}
 	return nil
-}
-
-var errTooManyWait = errors.New("rds: tcp: too many connections wait for others to end")
-
-// decide has the node decide about a connection, and serves it if the node takes it. If it is too early, the
-// result is closed when it is worth asking again.
-func (t *TCP) decide(r request) (later chan struct{}, err error) {
-	a, err := t.node.accepted(r.Request)
-	if err == nil {
-		a.made()
-		t.node.workers.Go(func() { t.node.serve(t.recorded(newTCPLink(r.c), r.c, false), a.path, a.id) })
-	}
-	return a.later, err
 }
 
 // attend decides about the waiting connections of a peer, one after the other, until none is left.
-func (t *TCP) attend(peer machine.Key, later chan struct{}) {
-	for later != nil {
-		select {
-		case <-later:
-		case <-t.node.ctx.Done():
-		}
-		later = t.next(peer)
-	}
-}
-
-// next decides about those that need not wait any longer. The result is closed when it is worth continuing; nil if none is left.
-func (t *TCP) next(peer machine.Key) chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for queue := t.waiting[peer]; len(queue) > 0; queue = t.waiting[peer] {
-		later, err := t.decide(queue[0])
-		if later != nil && t.node.ctx.Err() == nil {
-			return later
-		}
-		if err != nil {
-			t.refuse(queue[0].c, err)
+func (t *TCP) attend(peer machine.Key) {
+	for {
+		t.mu.Lock()
+		queue := t.waiting[peer]
+		if len(queue) == 0 {
+			delete(t.waiting, peer)
+			t.mu.Unlock()
+			return
 		}
 		t.waiting[peer] = queue[1:]
 		t.waits--
+		t.mu.Unlock()
+		t.decide(queue[0])
 	}
-	delete(t.waiting, peer)
-	return nil
+}
+
+// decide has the node decide about a connection, and serves it if the node takes it.
+func (t *TCP) decide(r request) {
+	if gone := t.conclude(r.Request); gone != nil {
+		select {
+		case <-gone:
+		case <-t.node.ctx.Done():
+		}
+	}
+	a, err := t.node.accepted(r.Request)
+	if err != nil {
+		t.refuse(r.c, err)
+		return
+	}
+	a.made()
+	// The next connection of the peer finds the link: what comes on this one is read first.
+	t.node.workers.Go(t.node.begins(t.recorded(newTCPLink(r.c), r.c, false), a.path, a.id))
+}
+
+// conclude ends the connection that a new one replaces, when what has come on it is read: a peer that knows TCP's
+// acknowledgements only takes that for delivered. The result is closed when nothing of the connection is left; nil
+// if there is none.
+func (t *TCP) conclude(r machine.Request) <-chan struct{} {
+	n := t.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.m.Replaces(r)
+	if p == nil {
+		return nil
+	}
+	a, ok := n.links[p]
+	if !ok {
+		return nil
+	}
+	a.link.(*tcpLink).conclude()
+	return a.gone
 }
 
 // refuse ends a connection that is not admitted.
@@ -212,22 +214,21 @@ func (t *TCP) refuse(c net.Conn, err error) {
 	reset(c)
 }
 
-// peer returns the address of a connection's peer, and the path that it is for. A node of
-// urnic dials from a port that tells; Linux 6.1 does not.
+// peer returns the address of a connection's peer, and the port from which it has connected, which tells the path.
 func (t *TCP) peer(remote net.Addr) (netip.Addr, int, error) {
-	path := -1
+	port := -1
 	a, ok := remote.(*net.TCPAddr)
 	if ok {
-		path = a.Port % machine.MaxPaths
+		port = a.Port
 	}
 	if t.PeerOf != nil {
 		peer, err := t.PeerOf(remote)
-		return peer.Unmap(), path, err
+		return peer.Unmap(), port, err
 	}
 	if !ok {
 		return netip.Addr{}, 0, fmt.Errorf("rds: %v is no address of TCP", remote)
 	}
-	return a.AddrPort().Addr().Unmap(), path, nil
+	return a.AddrPort().Addr().Unmap(), port, nil
 }
 
 func (t *TCP) dial(ctx context.Context, d dialling) (link, error) {
@@ -241,8 +242,7 @@ func (t *TCP) dial(ctx context.Context, d dialling) (link, error) {
 	to := netip.AddrPortFrom(d.peer, t.port()).String()
 	var err error
 	for range 16 {
-		// Of the ports that nobody has, one in eight is of this path.
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: t.node.cfg.Addr.AsSlice(), Port: t.localPort(d.path)}}
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: t.node.cfg.Addr.AsSlice(), Port: t.localPort(d)}}
 		var c net.Conn
 		if c, err = dialer.DialContext(ctx, "tcp", to); err == nil {
 			return t.recorded(newTCPLink(c), c, true), nil
@@ -254,12 +254,17 @@ func (t *TCP) dial(ctx context.Context, d dialling) (link, error) {
 	return nil, err
 }
 
-// localPort returns a port of which the peer can tell the path.
-func (t *TCP) localPort(path int) int {
-	const first, n = 32768, 28232 / machine.MaxPaths
+// localPort returns a port of which the peer can tell the path: modulo the number of paths, and modulo 8.
+func (t *TCP) localPort(d dialling) int {
+	const first, n = 32768, 28232
+	step := machine.MaxPaths
+	for step%d.paths != 0 {
+		step += machine.MaxPaths
+	}
+	start := (first + step - 1) / step * step
 	t.node.mu.Lock()
 	defer t.node.mu.Unlock()
-	return first + machine.MaxPaths*t.node.random.IntN(n) + path
+	return start + step*t.node.random.IntN(n/step) + d.path
 }
 
 // reset ends a connection that is not accepted.

@@ -14,16 +14,6 @@ func unacknowledged(c net.Conn) (uint64, error) {
 	return uint64(n), err
 }
 
-// unread returns how many bytes have come that are not read: none, if the connection is not one of
-// the kernel's, or has ended.
-func unread(c net.Conn) int {
-	n, err := ask(c, unix.SIOCINQ)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 func ask(c net.Conn, what uint) (n int, err error) {
 	s, ok := c.(syscall.Conn)
 	if !ok {

@@ -7,6 +7,3 @@ import "net"
 // unacknowledged returns how many written bytes the peer's TCP has not acknowledged. That
 // is not known here: what was written counts as arrived.
 func unacknowledged(net.Conn) (uint64, error) { return 0, nil }
-
-// unread returns how many bytes have come that are not read. That is not known here.
-func unread(net.Conn) int { return 0 }

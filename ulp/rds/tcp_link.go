@@ -23,19 +23,16 @@ type tcpLink struct {
 	path *machine.Path
 	id   machine.Link
 
-	tx       sync.Mutex // of whoever writes
-	out      outgoing   // under tx
-	acks     tcpAcks    // under tx
-	dead     bool       // under tx: the link has ended
-	dirty    atomic.Bool
-	full     atomic.Bool   // the socket is; the writer continues
-	draining atomic.Bool   // the link ends when there is nothing more to read
-	behind   atomic.Bool   // the reader is to tell when it has read what is there
-	finished bool          // finish was called; under the node's lock
-	over     chan struct{} // closed when the link ends
-	lost     chan struct{} // closed when it cannot be written to
-	end      sync.Once
-	goes     sync.WaitGroup // the writer
+	tx    sync.Mutex // of whoever writes
+	out   outgoing   // under tx
+	acks  tcpAcks    // under tx
+	dead  bool       // under tx: the link has ended
+	dirty atomic.Bool
+	full  atomic.Bool   // the socket is; the writer continues
+	over  chan struct{} // closed when the link ends
+	lost  chan struct{} // closed when it cannot be written to
+	end   sync.Once
+	goes  sync.WaitGroup // the writer
 
 	in     reader
 	room   chan struct{} // there may be memory again
@@ -53,7 +50,7 @@ type outgoing struct {
 }
 
 func newTCPLink(c net.Conn) *tcpLink {
-	return &tcpLink{s: sockio.New(c), acks: tcpAcks{conn: c}, over: make(chan struct{}), lost: make(chan struct{}), room: make(chan struct{}, 1)}
+	return &tcpLink{s: sockio.New(c), acks: tcpAcks{conn: c, left: unacknowledged}, over: make(chan struct{}), lost: make(chan struct{}), room: make(chan struct{}, 1)}
 }
 
 func (l *tcpLink) params() machine.Params { return machine.Params{} }
@@ -64,31 +61,31 @@ func (l *tcpLink) replaced() {}
 
 func (l *tcpLink) abort() { l.end.Do(func() { close(l.over); _ = l.s.Abort() }) }
 
-func (l *tcpLink) finish() {
-	l.finished = true
-	// The peer may have reset the connection: the reader will find out when it has read what came before.
-	if err := l.s.CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
-		l.abort()
-	}
-}
-
-func (l *tcpLink) drain() {
-	if c, ok := l.acks.conn.(interface{ CloseRead() error }); ok && l.finished {
-		// Both directions are closed now. Linux resets the connection if more comes, instead of acknowledging it,
-		// and the peer sends that again.
-		_ = c.CloseRead() // if it fails, the link has ended
-		return
-	}
-	l.draining.Store(true)
+// conclude ends the link when what has come is read. The node is locked.
+func (l *tcpLink) conclude() {
 	if l.acks.conn.SetReadDeadline(time.Unix(1, 0)) != nil {
 		l.abort()
 	}
 }
 
-func (l *tcpLink) catchUp() {
-	l.behind.Store(true)
-	_ = l.acks.conn.SetReadDeadline(time.Unix(1, 0)) // the reader may be waiting; if this fails, the link has ended
+// rest reads what has come on a link that is concluded; nothing is no error.
+func (l *tcpLink) rest(get func() []byte, unget func()) (int, error) {
+	if l.s.Polls() {
+		return l.s.TryRead(get())
+	}
+	// A connection that is not one of the kernel's can't tell what there is: what comes within a moment is.
+	if err := l.acks.conn.SetReadDeadline(time.Now().Add(moment)); err != nil {
+		return 0, err
+	}
+	n, err := l.s.ReadInto(get, unget)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	return n, err
 }
+
+// moment is how long after its end something of a connection may come that is not one of the kernel's.
+const moment = 100 * time.Millisecond
 
 func (l *tcpLink) resume() {
 	select {
@@ -116,7 +113,7 @@ func (l *tcpLink) transmit(wait bool) {
 		if len(l.out.pieces) == 0 {
 			l.out.held = leaveAll(l.out.held)
 		}
-		l.acks.written += uint64(n)
+		l.acks.wrote(n)
 		l.ask()
 		switch {
 		case err != nil:
@@ -220,6 +217,9 @@ func (l *tcpLink) serve() error {
 	l.tx.Lock()
 	leaveAll(l.out.held)
 	l.out = outgoing{}
+	if l.acks.timer != nil {
+		l.acks.timer.Stop()
+	}
 	l.tx.Unlock()
 	return err
 }
@@ -231,9 +231,6 @@ type reader struct {
 	body    []byte // of the message that is being received, what has not come
 	n       int    // bytes of it
 	long    bool   // the last message was
-
-	counts bool // it says when it has read so many bytes
-	left   int
 }
 
 const (
@@ -271,21 +268,13 @@ func (r *reader) run(l *tcpLink) error {
 	unget := func() { r.giveUp(pool) }
 	defer unget()
 	for {
-		r.caughtUp(l)
 		n, err := l.s.ReadInto(get, unget)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if errors.Is(err, os.ErrDeadlineExceeded) { // conclude has set it
 			unget()
-			if !l.draining.Load() {
-				if err = l.acks.conn.SetReadDeadline(time.Time{}); err != nil {
-					return err
-				}
-				continue
-			}
-			if n, err = l.s.TryRead(get()); n == 0 && err == nil {
+			if n, err = l.rest(get, unget); n == 0 && err == nil {
 				err = errDrained
 			}
 		}
-		r.left -= n
 		switch {
 		case errors.Is(err, io.EOF):
 			return io.EOF
@@ -310,24 +299,6 @@ func (r *reader) run(l *tcpLink) error {
 		if err != nil {
 			return err
 		}
-	}
-}
-
-// caughtUp says so if all is read that was there when catchUp was called last.
-func (r *reader) caughtUp(l *tcpLink) {
-	for {
-		if l.behind.Swap(false) {
-			r.counts, r.left = true, unread(l.acks.conn)
-		}
-		if !r.counts || r.left > 0 {
-			return
-		}
-		l.n.mu.Lock()
-		if !l.behind.Load() {
-			r.counts = false
-			l.path.CaughtUp(l.n.now(), l.id)
-		}
-		l.n.unlock()
 	}
 }
 

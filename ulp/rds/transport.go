@@ -74,6 +74,8 @@ type dialling struct {
 	peer netip.Addr
 	tos  uint8
 	path int
+	// paths is how many there are.
+	paths int
 }
 
 // A link is one connection of a transport.
@@ -90,12 +92,6 @@ type link interface {
 	resume()
 	// replaced says, before abort is called, that the peer has ended the connection, and may have said why.
 	replaced()
-	// finish sends nothing more, and receives until the peer has ended the link; it does not wait.
-	finish()
-	// drain sends nothing more, and ends the link when what has come already is received, also after finish; it does not wait.
-	drain()
-	// catchUp has Path.CaughtUp called when all is received that has come already; it does not wait.
-	catchUp()
 	// abort ends the link soon; it does not wait.
 	abort()
 }

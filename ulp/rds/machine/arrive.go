@@ -40,11 +40,8 @@ func (p *Path) Begin(now Time, link Link, h *wire.Header, n int) ([]byte, Verdic
 		p.violated(RuleLength, nil, "the header announces %d bytes, of which %d should be here; there are %d", h.Len, want, n)
 		return nil, Dead
 	}
-	early := p.index > 0 && h.Kind().Sequenced() && !p.conn.inOrder && p.conn.generation == 0
-	if len(p.trial.undecided) > 0 && !p.conn.room(int(h.Len)) {
-		p.decide()
-	}
-	if len(p.after) > 0 || early || h.Kind().Sequenced() && !p.conn.room(int(h.Len)) {
+	early := p.index > 0 && h.Kind().Sequenced() && !p.conn.inOrder && !p.conn.acks()
+	if early || h.Kind().Sequenced() && !p.conn.room(int(h.Len)) {
 		if !p.paused {
 			p.paused = true
 			m.paused = append(m.paused, p)
@@ -113,7 +110,7 @@ func (m *Machine) resume() {
 	for _, p := range m.paused {
 		switch {
 		case !p.paused || p.state != Up:
-		case len(p.after) == 0 && p.conn.room(0):
+		case p.conn.room(0):
 			p.paused = false
 			m.emit(Effect{Kind: Resume, Path: p, Link: p.link})
 		default:
@@ -142,7 +139,6 @@ func (p *Path) note(h *wire.Header) bool {
 	}
 	p.heard, p.conn.met = true, true
 	p.greet(h.Kind())
-	p.take()
 	if !p.conn.acks() {
 		return true
 	}
@@ -197,11 +193,13 @@ func (p *Path) abandon() {
 // arrived handles a whole message.
 func (p *Path) arrived(h *wire.Header, data []byte) {
 	kind := h.Kind()
-	if p.undecided(h, data) {
+	if kind == wire.Probe && p.index > 0 { // its number is one of path 0
+		p.mistaken()
+		p.drop(data)
 		return
 	}
 	if kind.Sequenced() {
-		if !p.inTurn(h, data) {
+		if !p.inTurn(h) {
 			p.drop(data)
 			return
 		}
@@ -227,7 +225,7 @@ func (p *Path) drop(data []byte) {
 // inTurn checks a sequence number, and reports whether the message must be handled. As in
 // Linux, one is a duplicate if it is low and says that it was sent before. A low one that
 // does not say so is of a peer that has begun anew; that can be so only on a new link.
-func (p *Path) inTurn(h *wire.Header, data []byte) bool {
+func (p *Path) inTurn(h *wire.Header) bool {
 	again := h.Flags&wire.Retransmitted != 0
 	if h.Kind() == wire.Probe && again {
 		return true // it repeats a number so as to be the first
@@ -242,13 +240,6 @@ func (p *Path) inTurn(h *wire.Header, data []byte) bool {
 		return false
 	}
 	seen := h.Sequence < p.expected
-	if c := p.conn; c.anonymous() { // what the path has seen may be of another one of the peer's
-		isData := h.Kind() == wire.Data
-		seen = isData && again && p.receivedBefore(h, data)
-		if isData && !seen {
-			p.noted(h, data)
-		}
-	}
 	switch {
 	case seen && again:
 		p.last = h.Sequence
@@ -284,13 +275,11 @@ func (p *Path) dispatch(kind wire.Kind, h *wire.Header, data []byte) bool {
 	m, c := p.conn.m, p.conn
 	switch kind {
 	case wire.Map:
-		c.took(data)
+		if p.index == 0 || !c.acks() { // else it may be older than one on path 0: see mapChanged
+			c.took(data)
+		}
 	case wire.Ack:
 	case wire.Probe, wire.Ping:
-		if kind == wire.Probe && p.index > 0 && !c.anonymous() {
-			p.mistaken()
-			return false
-		}
 		x, err := wire.ParseExtensions(h.Extensions)
 		if kind == wire.Probe && err == nil {
 			p.shake(&x)
@@ -300,9 +289,6 @@ func (p *Path) dispatch(kind wire.Kind, h *wire.Header, data []byte) bool {
 		}
 		p.answer(h)
 	case wire.Pong, wire.Data:
-		if kind == wire.Pong && p.pong(h) {
-			return false
-		}
 		x, err := wire.ParseExtensions(h.Extensions)
 		if err != nil {
 			return false // Check has refused it
@@ -317,10 +303,11 @@ func (p *Path) dispatch(kind wire.Kind, h *wire.Header, data []byte) bool {
 		s := m.sockets[h.DestPort]
 		if kind == wire.Pong {
 			m.counters.Pongs++
-			if s == nil || s.pings == 0 {
-				return false // of a ping that Hasten has sent, or of a socket that is closed
+			c.verified(h.DestPort)
+			if s == nil || s.pings[c.key.Peer] == 0 {
+				return false // of a ping that Hasten has sent, or of a socket that is closed, or that has not pinged this peer
 			}
-			s.pings--
+			s.answered(c.key.Peer)
 		}
 		if s == nil {
 			m.noSocket(Endpoint{c.key.Peer, h.SourcePort}, h.DestPort, c.key.TOS)
@@ -329,6 +316,7 @@ func (p *Path) dispatch(kind wire.Kind, h *wire.Header, data []byte) bool {
 		if c.carrier.Operations && x.With(wire.ExtRDMA) {
 			m.emit(Effect{Kind: Used, Path: p, Socket: s, RKey: x.RKey})
 		}
+		c.delivered = true
 		s.deliver(&Message{
 			From: Endpoint{c.key.Peer, h.SourcePort}, TOS: c.key.TOS, Carrier: c.key.Carrier,
 			Data: data, Extensions: x, conn: c, sequence: h.Sequence,
@@ -357,8 +345,11 @@ func (p *Path) answer(h *wire.Header) {
 	probe := h.SourcePort == wire.ProbePort
 	if probe {
 		msg.h.Extensions = c.introduction()
+		if p.shaken {
+			c.agree()
+		}
 	}
-	if probe || c.anonymous() { // as Linux does: it may be of a trial
+	if probe || !c.acks() { // as Linux does: see verify
 		p.queue.push(msg)
 		p.transmit()
 		return

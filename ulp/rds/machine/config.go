@@ -12,11 +12,12 @@ type Time = time.Duration
 type Config struct {
 	Addr       netip.Addr // of the node
 	Generation uint32     // differs from that of the node's last life; not 0
+	First      uint64     // sequence number of the first message; higher than any of the node's last life (1)
 	Carriers   []Carrier
 	Seed       uint64 // of the random delays
 
 	SendBuffer    int // bytes that a socket may have unsent and unacknowledged (2 MiB)
-	ReceiveBuffer int // bytes from which on a socket's port is congested (212,992)
+	ReceiveBuffer int // bytes from which on a socket's port is congested; fewer if little memory is left (212,992)
 	PeerMemory    int // bytes that are held for the unread messages of one peer (16 MiB)
 	NodeMemory    int // the same for all peers (256 MiB)
 	MaxPeers      int // connections, one for each peer, carrier and type of service (4,096)
@@ -62,23 +63,26 @@ const MaxPaths = 8
 
 // withDefaults returns the configuration with defaults instead of zeros.
 func (c Config) withDefaults() Config {
+	set := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	set(&c.NodeMemory, max(256<<20, c.PeerMemory)) // each holds the next
+	set(&c.PeerMemory, min(16<<20, c.NodeMemory))
+	set(&c.ReceiveBuffer, min(212_992, c.PeerMemory))
 	for _, d := range []struct {
 		v *int
 		d int
 	}{
 		{&c.SendBuffer, 2 << 20},
-		{&c.ReceiveBuffer, 212_992},
-		{&c.PeerMemory, 16 << 20},
-		{&c.NodeMemory, 256 << 20},
 		{&c.MaxPeers, 4096},
 		{&c.MaxPerPeer, 32},
 		{&c.MaxSockets, 32_768},
 		{&c.AckEvery, 8},
 		{&c.AckBytes, 16 << 20},
 	} {
-		if *d.v == 0 {
-			*d.v = d.d
-		}
+		set(d.v, d.d)
 	}
 	for _, d := range []struct {
 		v *time.Duration
@@ -88,6 +92,7 @@ func (c Config) withDefaults() Config {
 			*d.v = d.d
 		}
 	}
+	c.First = max(c.First, 1)
 	if c.Alloc == nil || c.Free == nil {
 		c.Alloc, c.Free = func(n int) []byte { return make([]byte, n) }, func([]byte) {}
 	}
@@ -105,6 +110,9 @@ func (c *Config) check() error {
 		return configError("there is no carrier")
 	case c.SendBuffer < 0 || c.ReceiveBuffer < 0 || c.PeerMemory < 0 || c.NodeMemory < 0 || c.MaxPeers < 0 || c.MaxPerPeer < 0 || c.MaxSockets < 0:
 		return configError("a limit is negative")
+	case c.ReceiveBuffer > c.PeerMemory || c.PeerMemory > c.NodeMemory:
+		return configError("the receive buffer has %d bytes, the memory of a peer %d, of the node %d: each must hold the one before",
+			c.ReceiveBuffer, c.PeerMemory, c.NodeMemory)
 	case c.ReconnectMin < 0 || c.ReconnectMax < c.ReconnectMin || c.Attempts < 0:
 		return configError("reconnecting has the bounds %v and %v, and %d tries", c.ReconnectMin, c.ReconnectMax, c.Attempts)
 	}

@@ -10,30 +10,30 @@ type Conn struct {
 	carrier *Carrier
 	paths   []*Path
 
-	agreed     int      // paths that both sides support; 0: not known yet
+	agreed     int      // paths that both sides have told each other; 0: not known yet
+	said       int      // paths that the peer has told
+	told       int      // paths that the peer was told
 	used       int      // of them, those that messages are spread over
 	acquainted bool     // the peer knows this life of the node: what it acknowledges is of this life
 	generation uint32   // the peer's; 0: not known
+	urnic      bool     // the peer says that it acknowledges in headers over any carrier
+	indexed    bool     // the peer says that it dials from ports that tell the path
 	former     []uint32 // generations of the peer's earlier lives, the latest last
 	waiting    fifo[*message]
+	gone       int // messages that were lost while they waited
 	pongs      int // in the queues of paths
 
 	remote    wire.CongestionMap // the peer's congested ports
 	congested waiters            // sockets that have found a port congested
-	doubt     doubt              // whether they still are
 	held      int                // bytes of the connection's messages that are not read
 	peer      *peer
+	live      int  // messages of sockets that are neither acknowledged nor lost
+	since     Time // when the last path went down, or an attempt failed
 	met       bool // a segment has come from the peer
 	numbered  bool // messages of sockets have numbers, which the peer may have received
+	delivered bool // messages of the peer have reached sockets
 
-	inOrder  bool     // the peer sends nothing more on path 0 that it chose before it knew of others
-	contents contents // of messages of the peer, if it is anonymous
-	ports    recent   // of the peer, if it is anonymous
-
-	firstPorts   recent // the same, on path 0, if this node makes the links
-	trials       int    // of links, that have failed in a row
-	proved       bool   // a link has passed its trial
-	renumberings int    // how often they have failed maxTrials times
+	inOrder bool // the peer sends nothing more on path 0 that it chose before it knew of others
 }
 
 // Key returns what names the connection.
@@ -41,6 +41,9 @@ func (c *Conn) Key() Key { return c.key }
 
 // Paths returns the paths that there are, at least one.
 func (c *Conn) Paths() []*Path { return c.paths }
+
+// Agreed returns how many paths there may be, at least 1.
+func (c *Conn) Agreed() int { return max(c.agreed, 1) }
 
 // Generation returns the peer's generation number; 0 if it is not known.
 func (c *Conn) Generation() uint32 { return c.generation }
@@ -53,10 +56,15 @@ func (c *Conn) lower() bool { return c.m.cfg.Addr.Less(c.key.Peer) }
 // Path.Acked.
 func (c *Conn) Acknowledges() bool { return c.acks() }
 
-// acks reports whether messages are acknowledged in headers. A peer that sends its
-// generation does so over any carrier: that a lower layer has accepted data does not say
-// that the node has (RDS 3.1, "Sequence numbers and acknowledgements").
-func (c *Conn) acks() bool { return c.carrier.Acks || c.generation != 0 }
+// acks reports whether messages are acknowledged in headers. urnic does so over any carrier, and says so in the
+// handshake: that a lower layer has accepted data does not say that the node has (RDS 3.1, "Sequence numbers and
+// acknowledgements"). Linux over TCP knows TCP's acknowledgements only, whatever else it tells.
+func (c *Conn) acks() bool { return c.carrier.Acks || c.urnic }
+
+// several reports whether there may be several paths to the peer. It tells its generation, so that both sides know
+// of a restart, and for which path a connection is. To any other peer, there is one path: a connection that takes the
+// place of a lost one could be for another path, of which the peer judges the sequence numbers.
+func (c *Conn) several() bool { return c.generation != 0 && (c.urnic || c.indexed) }
 
 // path returns the path with an index, and creates those up to it.
 func (c *Conn) path(i int) *Path {
@@ -73,21 +81,18 @@ func (c *Conn) pathOf(port uint16) *Path {
 	return c.path(int(uint64(h) * uint64(c.used) >> 32))
 }
 
-// mapChanged makes each path that is up send the map of congested ports: on only one of
-// them, it could be overtaken by an older map, which the peer would take for the newer.
+// mapChanged makes the first path send the map of congested ports, always the same one: on another path, it could be
+// overtaken by an older map, which the peer would take for the newer.
 func (c *Conn) mapChanged() {
-	for _, p := range c.paths {
-		if p.state == Up {
-			p.mapDue = true
-			p.transmit()
-		}
+	if p := c.paths[0]; p.state == Up {
+		p.mapDue = true
+		p.transmit()
 	}
 }
 
 // took notes the peer's map of congested ports.
 func (c *Conn) took(data []byte) {
 	c.m.counters.MapsTaken++
-	c.doubt.news()
 	if !c.remote.Take(data) {
 		return
 	}
@@ -101,15 +106,5 @@ func (c *Conn) free() {
 	c.congested.wake(c.m)
 }
 
-// busy reports whether there is anything to send.
-func (c *Conn) busy() bool {
-	if c.waiting.len() > 0 {
-		return true
-	}
-	for _, p := range c.paths {
-		if p.busy() {
-			return true
-		}
-	}
-	return false
-}
+// busy reports whether sockets have something to send to the peer, or wait to.
+func (c *Conn) busy() bool { return c.live > 0 || len(c.congested.sockets) > 0 }

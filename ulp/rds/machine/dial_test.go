@@ -90,10 +90,7 @@ func TestHigherAddressKnocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Up(0, link, Params{})
-	x, err := (&wire.Extensions{Has: 1<<wire.ExtNPaths | 1<<wire.ExtGeneration, Paths: 4, Generation: 7}).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := introduces(4, 7)
 	var seg Segment
 	for _, h := range []wire.Header{
 		{},
@@ -163,6 +160,11 @@ func TestNoDataOnALinkThatKnocks(t *testing.T) {
 			p.Up(d.m.now, link, Params{})
 			pull()
 			d.m.Advance(d.m.now + d.m.cfg.Handshake)
+			if n := pull(); n > 0 {
+				t.Errorf("%d messages are sent before the peer has said something", n)
+			}
+			p.Begin(d.m.now, link, &wire.Header{Sequence: 1, DestPort: wire.ProbePort, Extensions: introduces(8, 0)}, 0)
+			p.Fill(d.m.now, link, 0)
 			if n := pull(); n != 1 {
 				t.Errorf("%d messages are sent on the link that the peer has made", n)
 			}

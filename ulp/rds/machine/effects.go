@@ -22,22 +22,18 @@ type EffectKind uint8
 
 // The effects.
 const (
-	Dial       EffectKind = iota // open a connection for Path, and call Path.Up or Path.Failed
-	Hangup                       // close the connection Link of Path; call Path.Down when it is
-	Finish                       // send nothing more over the connection Link of Path, receive what comes until it ends, and call Path.Down
-	Drain                        // the same, also after Finish, without what has not come yet: the peer has made a new connection, or does not end this one
-	CatchUp                      // receive what has come over the connection Link of Path, and call Path.CaughtUp when all of it is
-	Reconsider                   // repeat the peer's requests that were answered with ErrPresent, in their order
-	Transmit                     // Path has something to send: call Path.Pull until it has no more
-	Resume                       // Path may be read from again
-	Readable                     // Socket has a message to receive
-	Writable                     // Socket may be sent from, where it could not
-	Report                       // report Event
-	Settled                      // Op has ended
-	Used                         // a message for Socket says that the sender has used RKey; Readable follows later
+	Dial     EffectKind = iota // open a connection for Path, and call Path.Up or Path.Down
+	Hangup                     // close the connection Link of Path; call Path.Down when it is
+	Transmit                   // Path has something to send: call Path.Pull until it has no more
+	Resume                     // Path may be read from again
+	Readable                   // Socket has a message to receive
+	Writable                   // Socket may be sent from, where it could not
+	Report                     // report Event
+	Settled                    // Op has ended
+	Used                       // a message for Socket says that the sender has used RKey; Readable follows later
 )
 
-var effectNames = [...]string{"dial", "hang up", "finish", "drain", "catch up", "reconsider", "transmit", "resume", "readable", "writable", "report", "settled", "used"}
+var effectNames = [...]string{"dial", "hang up", "transmit", "resume", "readable", "writable", "report", "settled", "used"}
 
 func (k EffectKind) String() string {
 	if int(k) < len(effectNames) {
@@ -70,6 +66,7 @@ const (
 	Disconnected                   // a path is down
 	Uncongested                    // ports of the peer are free again
 	Refused                        // a request to connect was not accepted
+	Forgotten                      // what was known of a peer is dropped, as others need its place
 )
 
 // emit queues an effect.

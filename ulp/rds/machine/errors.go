@@ -24,7 +24,6 @@ var (
 var (
 	ErrPeerRestarted = errors.New("rds: the peer has restarted before it acknowledged the message")
 	ErrUnreachable   = errors.New("rds: the peer can't be reached")
-	ErrPathUnknown   = errors.New("rds: the connection was lost before the peer acknowledged the message, and the peer does not tell which path a new one is for")
 	ErrSocketClosed  = errors.New("rds: the socket was closed before the peer acknowledged the message")
 	ErrOperation     = errors.New("rds: the connection was lost before the RDMA operation of the message was known to be done")
 )
@@ -92,9 +91,7 @@ var (
 	// ErrBusy says that both sides dial, and that the other's request is the one that counts.
 	ErrBusy   = errors.New("rds: both sides connect at once: this one goes on with its own request")
 	errSilent = errors.New("rds: the peer has connected and said nothing")
-	// ErrPresent says that there is already a connection. It has to end first, or to show how many paths there are.
-	ErrPresent = errors.New("rds: there is a connection already")
-	errKnock   = errors.New("rds: the node with the lower address is the one that dials")
+	errKnock  = errors.New("rds: the node with the lower address is the one that dials")
 	// ErrReplaced says that the peer has made a new connection: it no longer knows the old one.
 	ErrReplaced = errors.New("rds: the peer has made a new connection")
 	errRestart  = errors.New("rds: the peer has restarted")

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"urnic/ulp/rds/wire"
@@ -76,6 +77,15 @@ func closeAll(node int) func(*sim) {
 	}
 }
 
+// gone has a node go away, and come back some steps later.
+func gone(node int, deaf bool) func(*sim) {
+	return func(s *sim) {
+		s.leave(node, deaf)
+		s.plan = append(s.plan, simFault{s.steps + 25, func(s *sim) { s.restart(node) }})
+		slices.SortStableFunc(s.plan, func(a, b simFault) int { return a.at - b.at })
+	}
+}
+
 const everything = 1 << 20
 
 var plain Options
@@ -126,6 +136,8 @@ var faults = []struct {
 	{name: "cut in the other direction", strike: cutAll(0, everything)},
 	{name: "restart of node 0", restart: true, strike: func(s *sim) { s.restart(0) }},
 	{name: "restart of node 1", restart: true, strike: func(s *sim) { s.restart(1) }},
+	{name: "node 1 is gone for a while", restart: true, strike: gone(1, false)},
+	{name: "node 1 accepts nothing for a while", restart: true, strike: gone(1, true)},
 	{name: "node 0 closes its sockets", strike: closeAll(0)},
 	{name: "node 1 closes its sockets", strike: closeAll(1)},
 }
@@ -141,6 +153,11 @@ func (x *exchange) run(w world, seed uint64, plan []simFault, made func(*sim)) (
 		s.rest()
 	}
 	s.unread = false
+	for _, f := range s.plan {
+		f.strike(s)
+	}
+	s.plan = nil
+	s.gather()
 	steps = s.steps
 	s.settle()
 	return steps
@@ -151,8 +168,6 @@ func (w *world) allows(x *exchange) bool {
 	switch x.name {
 	case "RDMA operations":
 		return w.carrier.Operations
-	case "restart":
-		return !w.linux
 	case "all paths":
 		return w.carrier.Paths > 1
 	}
@@ -175,7 +190,7 @@ func TestFaultsAtEveryStep(t *testing.T) {
 				steps := 0
 				replayed(t, x.name, func(made func(*sim)) { steps = x.run(w, 0, nil, made) })
 				for _, f := range faults {
-					for at := 1; at <= steps && (!f.restart || !w.linux); at += stride {
+					for at := 1; at <= steps; at += stride {
 						replayed(t, fmt.Sprintf("%s, %s at step %d", x.name, f.name, at), func(made func(*sim)) {
 							x.run(w, 0, []simFault{{at, f.strike}}, made)
 						})
@@ -203,9 +218,6 @@ func TestTwoFaultsAtEveryStep(t *testing.T) {
 			replayed(t, x.name, func(made func(*sim)) { steps = x.run(w, 1, nil, made) })
 			for i, f := range faults[:6] {
 				second := faults[(i*5+2)%6] // each follows another one
-				if (f.restart || second.restart) && w.linux {
-					continue
-				}
 				for at := 1; at <= steps; at++ {
 					for gap := 1; gap <= longest; gap += stride {
 						replayed(t, fmt.Sprintf("%s, %s at step %d, %s %d steps later", x.name, f.name, at, second.name, gap), func(made func(*sim)) {

@@ -1,5 +1,7 @@
 package machine
 
+import "slices"
+
 // A fifo is a queue that keeps its memory.
 type fifo[T any] struct {
 	items []T
@@ -33,6 +35,15 @@ func (f *fifo[T]) pop() T {
 
 // all returns the elements, the oldest first.
 func (f *fifo[T]) all() []T { return f.items[f.head:] }
+
+// remove removes the elements for which f reports true.
+func (f *fifo[T]) remove(del func(T) bool) {
+	kept := slices.DeleteFunc(f.items[f.head:], del)
+	f.items = f.items[:f.head+len(kept)]
+	if len(kept) == 0 {
+		f.items, f.head = f.items[:0], 0
+	}
+}
 
 // replace replaces all elements.
 func (f *fifo[T]) replace(items []T) { f.items, f.head = items, 0 }

@@ -91,7 +91,7 @@ func (h *hostile) bind() {
 
 // connect has the peer connect, and says what private data may.
 func (h *hostile) connect(x *script) {
-	p, link, err := h.m.Request(h.now, Request{Key: Key{Peer: there}, Path: int(int8(x.next()))})
+	p, link, err := h.m.Request(h.now, Request{Key: Key{Peer: there}, Port: int(int8(x.next()))})
 	if err != nil {
 		return
 	}

@@ -10,6 +10,9 @@ import (
 // The handshake is a ping from the probe port, which names the sender's number of paths
 // and its generation (RDS 3.1, "Multipath RDS" and "RDS Generation Number"). Both sides
 // send one on each new link of path 0, unless the carrier has introduced them.
+//
+// A peer that is not known yet is told of one path. If its probe says that there may be several, the answer names
+// all. A peer that tells no generation number, as Linux 6.1, never hears of more than one.
 
 // beginProbe makes the probe of the link. The first ever has a sequence number of its
 // own. Later ones are sent before what is sent again, whose numbers are older than any new one: they
@@ -17,12 +20,12 @@ import (
 // one that has restarted takes them.
 func (p *Path) beginProbe() {
 	p.probe = message{h: wire.Header{SourcePort: wire.ProbePort, DestPort: wire.PingPort, Extensions: p.conn.introduction()}}
-	if p.next == 1 {
-		p.probe.h.Sequence = 1
-		p.next = 2
+	if p.next == p.first {
+		p.probe.h.Sequence = p.next
+		p.next++
 		p.ask(&p.probe)
 	} else {
-		p.probe.h.Sequence = max(p.acked, 1)
+		p.probe.h.Sequence = max(p.acked, p.first)
 		p.probe.h.Flags = wire.Retransmitted | wire.AckRequired
 	}
 	p.current = &p.probe
@@ -30,12 +33,15 @@ func (p *Path) beginProbe() {
 
 // introduction returns what a probe and its pong tell of this node.
 func (c *Conn) introduction() [wire.ExtensionLen]byte {
-	x := wire.Extensions{Has: 1 << wire.ExtGeneration, Generation: c.m.cfg.Generation}
-	if c.carrier.Paths > 1 {
-		x.Has |= 1 << wire.ExtNPaths
-		x.Paths = uint16(c.carrier.Paths)
+	c.told = 1
+	if c.several() {
+		c.told = c.carrier.Paths
 	}
-	raw, _ := x.Encode() // 8 bytes, which always fit
+	x := wire.Extensions{
+		Has:   1<<wire.ExtNPaths | 1<<wire.ExtGeneration | 1<<wire.ExtSportIdx | 1<<wire.ExtUrnic,
+		Paths: uint16(c.told), Generation: c.m.cfg.Generation,
+	}
+	raw, _ := x.Encode() // 11 bytes, which always fit
 	return raw
 }
 
@@ -77,16 +83,44 @@ func (p *Path) nudge() {
 // restarted.
 func (p *Path) held() bool {
 	c := p.conn
-	if c.agreed == 0 {
-		return true
-	}
-	if c.generation == 0 {
-		return c.anonymous() && (!p.taken || !p.trial.passed)
+	if c.agreed == 0 { // but the answer to the peer's probe, which names the paths
+		return p.queue.len() == 0 || p.queue.first().h.DestPort != wire.ProbePort
 	}
 	first := c.paths[0]
+	if c.generation == 0 {
+		return !c.acks() && !first.heard // nobody may have accepted the connection
+	}
 	// On path 0, data are behind the probe. On the others, a peer that does not know yet that
 	// this node has restarted would take them, forget that it has, and get them again.
-	return first.state != Up || !first.shaken || p.index > 0 && (!p.greeted || !c.acquainted)
+	return first.state != Up || !first.shaken || p.index > 0 && (!c.acquainted || c.acks() && !p.greeted || p.check != 0)
+}
+
+// verify makes sure that the peer of a new link, which is not of path 0, has not restarted: a new life would not
+// know this node, and take the link for path 0. urnic greets; of another peer, the link of path 0 must outlive the
+// beginning of this one, which the answer to a ping shows.
+func (p *Path) verify() {
+	c := p.conn
+	p.check = 0
+	if p.index == 0 || c.acks() {
+		return
+	}
+	p.check = wire.ProbePort // no ping's: until path 0 is up again
+	if first := c.paths[0]; first.state == Up {
+		if msg := first.ping(); msg != nil {
+			p.check = msg.h.SourcePort
+			first.transmit()
+		}
+	}
+}
+
+// verified notes the answer to a ping.
+func (c *Conn) verified(port uint16) {
+	for _, p := range c.paths {
+		if p.check == port && p.state == Up {
+			p.check = 0
+			p.transmit()
+		}
+	}
 }
 
 // greet notes what the peer sends first, apart from its map, on a link that is not of
@@ -123,7 +157,7 @@ func (p *Path) answered(ack uint64) {
 	}
 }
 
-// settle accepts data on the other paths. Before it knew of them, Linux sent all on path 0; its
+// settle accepts data on the other paths. Before it knew of them, a Linux with several paths sent all on path 0; its
 // answer to the probe follows that. Data on another path would overtake it.
 func (c *Conn) settle() {
 	if c.inOrder {
@@ -160,6 +194,7 @@ func (p *Path) shake(x *wire.Extensions) {
 		switch {
 		case c.generation == 0:
 			c.generation = x.Generation
+			c.signs(x)
 		case c.generation != x.Generation && p.told:
 			p.violated(RuleGeneration, nil, "it changes from %d to %d within a connection", c.generation, x.Generation)
 			return
@@ -169,12 +204,19 @@ func (p *Path) shake(x *wire.Extensions) {
 		case c.generation != x.Generation:
 			c.former = append(c.former[max(0, len(c.former)+1-maxFormer):], c.generation)
 			c.generation = x.Generation
+			c.signs(x)
 			c.restarted(p)
+		case !p.told:
+			c.signs(x)
 		}
 		p.told = true
 	} else if c.generation != 0 && !p.told && !c.carrier.Introduces {
 		c.generation = 0 // other software runs there now
+		c.signs(&wire.Extensions{})
 		c.restarted(p)
+		if c.told > 1 {
+			p.hangUp(errRestart) // it was told of paths that it is not to use
+		}
 	}
 	if x != nil && x.With(wire.ExtNPaths) && x.Paths == 0 {
 		p.violated(RuleProbe, nil, "")
@@ -184,37 +226,48 @@ func (p *Path) shake(x *wire.Extensions) {
 		return // restarted has ended it
 	}
 	p.shaken = true
-	if p.known && !p.ending && p.trial.passed {
+	if p.known {
 		c.m.set(p, never)
 	}
-	c.agree(x)
+	for _, q := range c.paths {
+		if q.check != 0 && q.state == Up {
+			q.verify()
+		}
+	}
+	c.said = 1
+	if x != nil && x.With(wire.ExtNPaths) {
+		c.said = int(x.Paths)
+	}
+	c.agree()
+}
+
+// signs notes what a peer that tells its generation says of itself.
+func (c *Conn) signs(x *wire.Extensions) {
+	c.urnic, c.indexed = c.carrier.Introduces || x.With(wire.ExtUrnic), x.With(wire.ExtSportIdx)
+}
+
+// agree sets the number of paths: as many as both sides have told. A peer that may have several is told how many
+// there are by the answer to its probe, and tells so itself: until then it is not known. One that names more later goes on using
+// those that it had until nothing is outstanding.
+func (c *Conn) agree() {
+	if c.agreed == 0 && c.several() && !c.paths[0].known {
+		return
+	}
+	n := min(max(c.told, 1), c.said)
+	if c.agreed == 0 {
+		c.used = n
+	}
+	c.agreed = max(c.agreed, n)
+	for c.waiting.len() > 0 {
+		c.send(c.waiting.pop())
+	}
 	for i := range c.agreed {
 		q := c.path(i)
-		if i > 0 && q.next == 1 && c.tried() {
-			q.renumber()
-		}
 		if i > 0 && c.lower() {
 			q.want()
 		}
 		q.hasten() // acknowledgements may not have been in headers until now
 		q.transmit()
-	}
-}
-
-// agree sets the number of paths that the peer names; 1 if it names none. A peer that does so
-// late was taken for one with a single path: messages go on using that until it is empty.
-func (c *Conn) agree(x *wire.Extensions) {
-	n := 1
-	if x != nil && x.With(wire.ExtNPaths) {
-		n = min(c.carrier.Paths, int(x.Paths))
-	}
-	if c.agreed == 0 {
-		c.used = n
-		c.m.emit(Effect{Kind: Reconsider, Path: c.paths[0]})
-	}
-	c.agreed = max(c.agreed, n)
-	for c.waiting.len() > 0 {
-		c.send(c.waiting.pop())
 	}
 }
 

@@ -61,6 +61,8 @@ func TestAcknowledgementBeforeThePong(t *testing.T) {
 func TestHastenWithoutALink(t *testing.T) {
 	r := newRawPeer(t, Params{}, nil)
 	r.says(wire.Header{Sequence: 1, DestPort: wire.ProbePort}, nil)
+	r.send(r.bind(), "the peer is remembered")
+	r.says(wire.Header{Ack: r.p.next - 1}, nil)
 	r.p.Down(r.now, r.link, ErrReplaced)
 	other, s := r.bind(), r.bind()
 	r.send(other, "asks, as it is the first one of the link")

@@ -12,6 +12,7 @@ import (
 // not the peer, or has stopped being it.
 func TestFormerGenerationIsRefused(t *testing.T) {
 	r := newRawPeer(t, Params{}, nil)
+	r.send(r.bind(), "the peer is remembered")
 	for i, tt := range []struct {
 		generation uint32
 		broken     bool
@@ -34,6 +35,7 @@ func TestFormerGenerationIsRefused(t *testing.T) {
 // What a node remembers of earlier generations is bounded.
 func TestFormerGenerationsAreBounded(t *testing.T) {
 	r := newRawPeer(t, Params{}, nil)
+	r.send(r.bind(), "the peer is remembered")
 	for g := range uint32(1000) {
 		r.p.Down(r.now, r.link, nil)
 		r.connect(Params{})

@@ -23,13 +23,13 @@ type Machine struct {
 
 	held   int // bytes of messages that were received and not read
 	nextID uint64
+	first  uint64 // sequence number of the first message of a path
 
 	own    Conn    // of the node with itself: the memory of its own messages, and who waits for its ports
 	full   waiters // sockets that have found no space for a message to the node itself
 	paused []*Path // that wait for memory
 
 	timers         timers
-	doubts         fifo[*Conn] // that wait for maps of congested ports, the longest first
 	effects, given []Effect
 	counters       Counters
 }
@@ -63,6 +63,7 @@ func New(cfg Config) (*Machine, error) {
 	m := &Machine{
 		cfg:     cfg,
 		rng:     rand.New(rand.NewPCG(cfg.Seed, 0)),
+		first:   cfg.First,
 		sockets: map[uint16]*Socket{},
 		conns:   map[Key]*Conn{},
 		peers:   map[netip.Addr]*peer{},
@@ -89,7 +90,7 @@ func (m *Machine) conn(k Key) (*Conn, error) {
 	if c := m.conns[k]; c != nil {
 		return c, nil
 	}
-	if len(m.conns) >= m.cfg.MaxPeers {
+	if len(m.conns) >= m.cfg.MaxPeers && !m.evict() {
 		return nil, ErrTooMany
 	}
 	of := m.peers[k.Peer]
@@ -98,7 +99,7 @@ func (m *Machine) conn(k Key) (*Conn, error) {
 		m.peers[k.Peer] = of
 	}
 	of.conns++
-	c := &Conn{m: m, key: k, carrier: &m.cfg.Carriers[k.Carrier], peer: of}
+	c := &Conn{m: m, key: k, carrier: &m.cfg.Carriers[k.Carrier], peer: of, since: m.now}
 	c.paths = []*Path{newPath(c, 0)}
 	if c.carrier.Paths == 1 && c.carrier.Acks {
 		c.agreed, c.used = 1, 1 // else the handshake tells, and whether the peer acknowledges in headers

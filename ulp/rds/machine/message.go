@@ -15,6 +15,7 @@ type message struct {
 	free   func() // releases data
 	memory Memory // what data lie in, or nil
 	socket *Socket
+	conn   *Conn    // of a message of a socket
 	path   *Path    // whose queue it has entered
 	after  *message // in the list of the socket
 	before *message

@@ -16,10 +16,11 @@ type Path struct {
 	link  Link
 
 	// What is sent.
-	next                               uint64         // sequence number of the next new message
+	first, next                        uint64         // sequence numbers: of the first message, and of the next new one
 	acked                              uint64         // the last that the peer has acknowledged
 	queue                              fifo[*message] // unsent, those to be sent again first
 	unacked                            fifo[*message] // sent, in the order of their sequence numbers
+	gone                               int            // messages that were lost in these queues
 	current                            *message       // of which some fragments are sent
 	offset                             int            // bytes of it that are
 	probe                              message        // the probe of this link
@@ -36,8 +37,7 @@ type Path struct {
 	begunByData bool   // the first message on this link was the path's first, and data
 	heard       bool   // a segment has come on this link
 	in          incoming
-	paused      bool    // what comes next has to wait
-	after       []*Path // whose links come first: see follow
+	paused      bool // what comes next has to wait
 
 	// Flow control.
 	credits bool // it is in use
@@ -57,16 +57,14 @@ type Path struct {
 	hastened   *message // the ping that asks for them
 	unbelieved bool     // the peer has acknowledged something before it was acquainted
 
-	shaken  bool // the peer's probe or pong has come on this link
-	told    bool // the peer has told its generation on this link
-	greeted bool // something has come besides the map; on paths but the first, no probe: the peer takes the link for the same path
-	known   bool // the peer has answered the probe of this link, and so knows this node's generation
-	taken   bool // the peer has not refused this link
-	ending  bool // nothing more is sent on this link
-	knock   bool // the peer will not accept this link, but dial itself
-	trial   trial
-	linked  bool // there was a link before
-	sought  bool // Transmit was emitted, and Pull has not come to the end since
+	shaken  bool   // the peer's probe or pong has come on this link
+	told    bool   // the peer has told its generation on this link
+	greeted bool   // something has come besides the map; on paths but the first, no probe: the peer takes the link for the same path
+	check   uint16 // port of a ping on path 0, which shows that the peer of this link still lives; 0: it does
+	known   bool   // the peer has answered the probe of this link, and so knows this node's generation
+	knock   bool   // the peer will not accept this link, but dial itself
+	linked  bool   // there was a link before
+	sought  bool   // Transmit was emitted, and Pull has not come to the end since
 
 	since Time // when the link came up
 
@@ -107,11 +105,7 @@ type duty uint8
 const (
 	reconnect duty = iota
 	giveUpHandshake
-	giveUpSilent
 	nudge
-	waitForRefusal
-	giveUpEnd
-	giveUpTrial
 )
 
 // Params are the parameters of a new link.
@@ -124,7 +118,8 @@ type Params struct {
 }
 
 func newPath(c *Conn, index int) *Path {
-	return &Path{conn: c, index: index, next: 1, expected: 1, timer: never, unasked: c.m.cfg.AckEvery}
+	first := c.m.first
+	return &Path{conn: c, index: index, first: first, next: first, acked: first - 1, expected: 1, timer: never, unasked: c.m.cfg.AckEvery}
 }
 
 // Conn returns the connection that the path belongs to.
@@ -146,11 +141,6 @@ func (p *Path) Received(generation uint32) uint64 {
 	return p.expected - 1
 }
 
-// busy reports whether there is anything of a socket to send.
-func (p *Path) busy() bool {
-	return p.queue.len() > 0 || p.unacked.len() > 0 || p.current != nil || p.ready.len() > 0 || len(p.lines) > 0
-}
-
 // Up reports that a link is up: the one that an effect or Request named.
 func (p *Path) Up(now Time, link Link, params Params) {
 	m := p.conn.m
@@ -159,11 +149,11 @@ func (p *Path) Up(now Time, link Link, params Params) {
 		return
 	}
 	p.state, p.since = Up, m.now
-	p.heard, p.last, p.shaken, p.told, p.known, p.greeted, p.taken = false, 0, false, false, false, false, false
-	p.mapDue, p.probeDue, p.ackDue = true, p.index == 0 && !p.conn.carrier.Introduces, false
+	p.heard, p.last, p.shaken, p.told, p.known, p.greeted = false, 0, false, false, false, false
+	p.mapDue = p.index == 0 || p.conn.acks() // urnic takes no map on another path, but who follows it knows RDS by it
+	p.probeDue, p.ackDue = p.index == 0 && !p.conn.carrier.Introduces, false
 	p.believed, p.confirm = false, false
 	p.bury(link - 1)
-	p.follow()
 	p.greetDue = p.index > 0 && p.conn.generation != 0
 	p.unasked, p.unaskedBytes = m.cfg.AckEvery, 0
 	p.credits = params.Credit > 0 && params.Granted > 0
@@ -177,27 +167,17 @@ func (p *Path) Up(now Time, link Link, params Params) {
 	}
 	m.report(Event{Kind: Connected, Peer: p.conn.key.Peer, TOS: p.conn.key.TOS})
 	m.set(p, never)
-	p.trial = trial{passed: !p.conn.tried()}
 	if p.conn.acquainted && params.Ack > 0 && params.Ack < p.next { // else it may be of an earlier life of this node
 		p.acknowledged(params.Ack)
 	}
 	switch {
-	case p.ending:
-		p.end()
-		return
-	case p.conn.tried():
-		p.why = waitForRefusal
-		m.set(p, m.now+refusal)
 	case p.conn.carrier.Introduces:
 		p.introduced(params.Generation)
 	case p.index == 0:
 		p.why = giveUpHandshake
 		m.set(p, m.now+m.cfg.Handshake)
-	case p.conn.anonymous():
-		p.why = waitForRefusal
-		m.set(p, m.now+refusal)
 	}
-	p.reconsider()
+	p.verify()
 	p.transmit()
 	if next := p.index + 1; next < len(p.conn.paths) {
 		p.conn.paths[next].want()
@@ -226,46 +206,11 @@ func (p *Path) lost(why error) {
 		m.counters.Losses++
 		m.report(Event{Kind: Disconnected, Peer: p.conn.key.Peer, TOS: p.conn.key.TOS, Err: why})
 	}
-	c := p.conn
-	reached := p.state == Up && p.taken
-	p.state = Down
+	p.state, p.conn.since = Down, m.now
 	p.sought, p.hasty, p.hastened, p.unbelieved = false, 0, nil, false // what is sent again asks itself
-	p.reconsider()
-	p.decide()
-	p.doubt()
 	p.abandon()
-	p.after = nil
-	p.passed()
-	if c.anonymous() && !c.lower() {
-		p.disown()
-	}
 	p.requeue()
-	if c.anonymous() && c.lower() && (reached || p.ending) {
-		m.set(p, never)
-		p.tries, p.bound, p.heard = 0, 0, false
-		c.gather()
-		return
-	}
 	p.retry(why)
-}
-
-// reconsider reports that it may now be possible to decide about a request that the peer has made
-// meanwhile.
-func (p *Path) reconsider() {
-	if p.conn.carrier.OrderedDial && !p.conn.acks() {
-		p.conn.m.emit(Effect{Kind: Reconsider, Path: p})
-	}
-}
-
-// disown reports as lost what was sent and not acknowledged.
-func (p *Path) disown() {
-	for _, msg := range p.unacked.all() {
-		if msg != &p.probe && msg != &p.trial.ping {
-			p.conn.m.lost(msg, ErrPathUnknown)
-			p.conn.m.finish(msg)
-		}
-	}
-	p.unacked.replace(nil)
 }
 
 // hangUp ends the link for a reason of this side.
@@ -309,9 +254,9 @@ func (p *Path) requeue() {
 	again := make([]*message, 0, p.unacked.len()+1+p.queue.len())
 	add := func(msg *message) {
 		switch {
-		case msg.gone:
+		case msg == &p.probe:
+		case msg.socket == nil: // it is lost, or a pong, or asks for acknowledgements
 			p.conn.m.finish(msg)
-		case msg == &p.probe, msg == &p.trial.ping:
 		default:
 			if msg.op != nil && !msg.op.again(p.conn) {
 				p.doomed = true
@@ -334,7 +279,7 @@ func (p *Path) requeue() {
 	p.ready.replace(nil)
 	clear(p.lines)
 	for _, msg := range p.queue.all() {
-		if msg.gone {
+		if msg.socket == nil {
 			p.conn.m.finish(msg)
 			continue
 		}
@@ -347,7 +292,7 @@ func (p *Path) requeue() {
 
 // transmit asks the owner to call Pull.
 func (p *Path) transmit() {
-	if p.state == Up && !p.sought && !p.ending {
+	if p.state == Up && !p.sought {
 		p.sought = true
 		p.conn.m.emit(Effect{Kind: Transmit, Path: p})
 	}

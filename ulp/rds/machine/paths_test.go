@@ -8,28 +8,41 @@ import (
 	"urnic/ulp/rds/wire"
 )
 
-// probe has the peer name its paths and its generation.
-func (r *rawPeer) probe(paths uint16, generation uint32) {
-	r.t.Helper()
+// introduces returns what a peer tells of itself: urnic, if it has a generation, else Linux 6.1.
+func introduces(paths uint16, generation uint32) [wire.ExtensionLen]byte {
 	x := wire.Extensions{Has: 1 << wire.ExtNPaths, Paths: paths, Generation: generation}
 	if generation != 0 {
-		x.Has |= 1 << wire.ExtGeneration
+		x.Has |= 1<<wire.ExtGeneration | 1<<wire.ExtUrnic
 	}
 	raw, err := x.Encode()
 	if err != nil {
-		r.t.Fatal(err)
+		panic(err)
 	}
-	r.next++
-	r.says(wire.Header{Sequence: r.next, SourcePort: wire.ProbePort, Extensions: raw}, nil)
+	return raw
 }
 
-// elsewhere binds a socket whose messages go over another path than the first of n.
-func (r *rawPeer) elsewhere(n int) *Socket {
+// probe has the peer name its paths and its generation.
+func (r *rawPeer) probe(paths uint16, generation uint32) {
 	r.t.Helper()
-	c := Conn{paths: r.p.conn.paths, m: r.m, used: n}
+	r.next++
+	r.says(wire.Header{Sequence: r.next, SourcePort: wire.ProbePort, Extensions: introduces(paths, generation)}, nil)
+}
+
+// answer has the peer answer the node's probe.
+func (r *rawPeer) answer(paths uint16, generation uint32) {
+	r.t.Helper()
+	r.next++
+	r.says(wire.Header{Sequence: r.next, DestPort: wire.ProbePort, Extensions: introduces(paths, generation)}, nil)
+}
+
+// elsewhere binds a socket whose messages go over another path than the first of n, and returns that one's index.
+func (r *rawPeer) elsewhere(n int) (s *Socket, path int) {
+	r.t.Helper()
+	c := Conn{m: r.m, used: n}
 	for {
-		if s := r.bind(); c.pathOf(s.port).index > 0 {
-			return s
+		s := r.bind()
+		if path := c.pathOf(s.port).index; path > 0 {
+			return s, path
 		}
 	}
 }
@@ -44,9 +57,10 @@ func TestPathsThatAreNamedLate(t *testing.T) {
 	r.says(wire.Header{}, nil) // it speaks
 	r.now += time.Minute
 	r.m.Advance(r.now)
-	s := r.elsewhere(4)
+	s, _ := r.elsewhere(4)
 	r.send(s, "on the only path")
-	r.probe(4, 0)
+	r.probe(4, 7)
+	r.answer(4, 7)
 	r.send(s, "behind it")
 	if n := s.latest(); n != 0 {
 		t.Errorf("a message overtakes one of the same socket, on path %d", n)
@@ -66,7 +80,8 @@ func TestPathsThatAreNamedLate(t *testing.T) {
 func TestPathsOfAPeerThatHasRestarted(t *testing.T) {
 	r := newRawPeer(t, Params{}, func(c *Config) { c.Carriers = []Carrier{{Acks: true, Paths: 4}} })
 	r.probe(4, 7)
-	s := r.elsewhere(4)
+	r.answer(4, 7)
+	s, _ := r.elsewhere(4)
 	r.send(s, "waits for its path")
 	if n := s.latest(); n == 0 {
 		t.Fatal("it is on path 0")
@@ -76,6 +91,7 @@ func TestPathsOfAPeerThatHasRestarted(t *testing.T) {
 	r.connect(Params{})
 	r.sent = nil
 	r.probe(1, 8)
+	r.answer(1, 8)
 	if n := s.latest(); n != 0 {
 		t.Errorf("it waits for path %d of a peer that has one", n)
 	}
@@ -92,10 +108,7 @@ func TestPathsOfAPeerThatHasRestarted(t *testing.T) {
 // the probe: before, it may take the path for path 0, or this node for its former life.
 func TestDataOnOtherPathsWait(t *testing.T) {
 	greets := func(_, other *rawPeer) { other.says(wire.Header{}, nil) }
-	answers := func(first, _ *rawPeer) {
-		first.next++
-		first.says(wire.Header{Sequence: first.next, DestPort: wire.ProbePort}, nil)
-	}
+	answers := func(first, _ *rawPeer) { first.answer(4, 7) }
 	for name, order := range map[string][2]func(first, other *rawPeer){
 		"the answer is last":   {greets, answers},
 		"the greeting is last": {answers, greets},
@@ -103,11 +116,11 @@ func TestDataOnOtherPathsWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := newRawPeer(t, Params{}, func(c *Config) { c.Carriers = []Carrier{{Acks: true, Paths: 4}} })
 			first.probe(4, 7)
-			s := first.elsewhere(4)
+			s, path := first.elsewhere(4)
 			first.send(s, "waits")
 			other := *first
 			var err error
-			if other.p, other.link, err = other.m.Request(other.now, Request{Key: Key{Peer: there}, Path: s.latest()}); err != nil {
+			if other.p, other.link, err = other.m.Request(other.now, Request{Key: Key{Peer: there}, Port: path}); err != nil {
 				t.Fatal(err)
 			}
 			other.p.Up(other.now, other.link, Params{})

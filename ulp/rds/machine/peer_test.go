@@ -294,7 +294,7 @@ func TestPongsAreBounded(t *testing.T) {
 // bound that doubles up to the configured one.
 func TestReconnectingBacksOff(t *testing.T) {
 	r := newRawPeer(t, Params{}, func(c *Config) { c.ReconnectMin, c.ReconnectMax = 10*time.Millisecond, 80*time.Millisecond })
-	r.says(wire.Header{Ack: 0}, nil)
+	r.send(r.bind(), "waits")
 	r.p.Down(r.now, r.link, errors.New("lost"))
 	r.do()
 	bound := Time(0)

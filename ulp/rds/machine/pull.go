@@ -27,7 +27,7 @@ func (p *Path) owedEnough() int {
 // for it. A carrier calls it after a Transmit effect, while it can send.
 func (p *Path) Pull(now Time, link Link, s *Segment) bool {
 	p.conn.m.at(now)
-	if link != p.link || p.state != Up || p.ending {
+	if link != p.link || p.state != Up {
 		return false
 	}
 	if p.interject(s) {
@@ -113,7 +113,7 @@ func (p *Path) begin() bool {
 	case p.greetDue:
 		p.greetDue = false
 		p.beginAck()
-	case p.beginTrial(), p.beginMessage():
+	case p.beginMessage():
 	case p.confirm && p.beginConfirm():
 	case p.ackDue || p.credits && p.owed >= p.owedEnough():
 		p.beginAck()
@@ -162,7 +162,7 @@ func (p *Path) beginMessage() bool {
 		} else {
 			msg.h.Sequence = p.next
 			p.next++
-			p.conn.numbered = true
+			p.conn.numbered = p.conn.numbered || msg.socket != nil
 			p.ask(msg)
 		}
 		if msg.h.Flags&wire.AckRequired != 0 {
@@ -213,11 +213,10 @@ func (p *Path) sentWhole() {
 // all messages of a link up to a sequence number have arrived.
 func (p *Path) Acked(now Time, link Link, sequence uint64) {
 	p.conn.m.at(now)
-	if link == p.link && p.state == Up && !p.conn.acks() {
-		p.greeted = true
-		if p.trial.passed { // else it may be another path of the peer's that has received them
-			p.acknowledged(min(sequence, p.next-1))
-		}
+	// Until the peer has said something, nobody may have accepted the connection. On paths but the first it may say
+	// nothing; it has accepted those after it has spoken on the first.
+	if link == p.link && p.state == Up && !p.conn.acks() && (p.heard || p.index > 0) {
+		p.acknowledged(min(sequence, p.next-1))
 	}
 }
 

@@ -3,29 +3,18 @@ package machine
 import (
 	"errors"
 	"time"
+
+	"urnic/ulp/rds/wire"
 )
 
 // dial begins to set up a link.
 func (p *Path) dial() {
 	m := p.conn.m
 	p.link++
-	p.state, p.ending = Connecting, false
-	if p.knock = p.conn.carrier.OrderedDial && !p.conn.lower(); p.knock {
-		p.conn.probe()
-	}
+	p.state = Connecting
+	p.knock = p.conn.carrier.OrderedDial && !p.conn.lower()
 	m.set(p, never)
 	m.emit(Effect{Kind: Dial, Path: p, Link: p.link})
-}
-
-// probe sends the probe on the links that there are, as path 0 has none, to an anonymous peer: it may
-// have restarted. Then it does not know that there are several paths, and makes no other link.
-func (c *Conn) probe() {
-	for _, q := range c.paths {
-		if q.state == Up && c.anonymous() {
-			q.probeDue = true
-			q.transmit()
-		}
-	}
 }
 
 // mayDial reports whether this node is the one that makes links for the path. With
@@ -33,17 +22,13 @@ func (c *Conn) probe() {
 // gets, and dials itself.
 func (p *Path) mayDial() bool {
 	c := p.conn
-	if c.anonymous() && c.lower() {
-		return p.mayDialAnonymous()
-	}
 	if p.index > 0 {
 		if !c.lower() || p.index >= c.agreed {
 			return false
 		}
-		// The peer must know this node to know which path a connection is for. Linux takes
-		// the first that is down itself: those before it must be up.
+		// The peer must know this node to know which path a connection is for.
 		first := c.paths[0]
-		return c.generation == 0 && c.paths[p.index-1].state == Up || c.generation != 0 && first.state == Up && first.known
+		return first.state == Up && first.known
 	}
 	return !c.carrier.OrderedDial || c.lower() || c.busy()
 }
@@ -90,8 +75,8 @@ func (p *Path) retry(why error) {
 	p.bound = min(2*p.bound, m.cfg.ReconnectMax)
 }
 
-// giveUp reports all messages of the path as lost. The next message starts
-// again.
+// giveUp reports all messages of the path as lost, and if it is the first one, those of the paths that are down
+// with it. The next message starts again.
 func (p *Path) giveUp(why error) {
 	m := p.conn.m
 	m.set(p, never)
@@ -104,73 +89,74 @@ func (p *Path) giveUp(why error) {
 		}
 	}
 	drop(&p.queue)
-	if p.index == 0 {
-		drop(&p.conn.waiting)
+	if p.index > 0 {
+		return
+	}
+	drop(&p.conn.waiting)
+	p.conn.remote = wire.CongestionMap{} // whoever waits for a congested port may try again
+	p.conn.free()
+	for _, q := range p.conn.paths { // they are made after the first one
+		if q.state == Down {
+			drop(&q.queue)
+		}
 	}
 }
 
 // due does what the timer was for.
 func (p *Path) due() {
 	switch {
-	case p.why == giveUpHandshake && p.state == Up && p.knock && !p.heard:
-		// The peer's system has accepted the link; the peer itself is slow, and will reset it. TCP has
-		// acknowledged by then what was sent here, and the peer has read none of it.
-		m := p.conn.m
-		if m.now-p.since >= m.cfg.Handshake+m.cfg.Silence {
-			p.hangUp(errSilent)
-			return
-		}
-		m.set(p, m.now+m.cfg.Handshake)
 	case p.why == giveUpHandshake && p.state == Up:
-		p.take()
-		c := p.conn
-		slow := !c.inOrder && c.agreed > 1 && c.m.now-p.since < c.m.cfg.Handshake+c.m.cfg.Silence
-		if !p.greeted || p.told || slow {
-			// The link is slow: a peer that tells its generation does so before anything
-			// but its map. Or its pong was dropped in a flood of pings. Or its pong, behind which the data of
-			// other paths may come, is being sent again by TCP.
-			p.conn.m.set(p, p.conn.m.now+p.conn.m.cfg.Handshake)
-			if p.told && p.greeted && !p.paused {
-				p.probeDue, p.greeted = true, false // not again before the peer has said something
-				p.transmit()
-			}
-			return
-		}
-		p.answered(0)
-		p.shake(nil)
-		if m := p.conn.m; !p.conn.met && p.state == Up {
-			p.why = giveUpSilent
-			m.set(p, m.now+m.cfg.Silence)
-		}
+		p.unanswered()
 	case p.why == nudge && p.state == Up:
 		p.nudge()
-	case p.why == waitForRefusal && p.state == Up:
-		p.take()
-	case p.why == giveUpTrial && p.state == Up:
-		p.fails()
-	case p.why == giveUpEnd && p.state == Up:
-		p.conn.m.emit(Effect{Kind: Drain, Path: p, Link: p.link})
-	case p.why == giveUpSilent && p.state == Up:
-		if !p.conn.met {
-			p.hangUp(errSilent)
-		}
 	case p.why == reconnect && p.state == Down:
-		if p.mayDial() {
+		if p.mayDial() && !p.conn.abandoned() {
 			p.dial()
 		}
 	}
 }
 
+// idleTries is how many tries in a row are made to reach a peer for which there is nothing to send.
+const idleTries = 8
+
+// abandoned reports whether it is not worth trying to reach the peer: there is nothing to send to it, and it
+// was never reached, or not for some tries. The next message begins anew.
+func (c *Conn) abandoned() bool {
+	return !c.busy() && (!c.met || c.paths[0].tries >= idleTries)
+}
+
+// unanswered does what is due if the peer has not answered the probe of a link in time. Each peer sends
+// its map of congested ports first on a link, and answers the probe. While it has sent nothing, it may be that
+// nobody has accepted the connection: the peer's TCP acknowledges for a listener that never does.
+func (p *Path) unanswered() {
+	m := p.conn.m
+	waited := m.now - p.since
+	switch {
+	case !p.heard && waited >= m.cfg.Handshake+m.cfg.Silence:
+		p.hangUp(errSilent)
+		return
+	case p.told && p.greeted && !p.paused:
+		// The pong was dropped in a flood of pings.
+		p.probeDue, p.greeted = true, false // not again before the peer has said something
+		p.transmit()
+	case !p.told && !p.paused && (p.greeted || p.heard && p.conn.generation == 0 && waited >= m.cfg.Handshake+m.cfg.Silence):
+		// A peer that tells its generation does so before anything but its map. It may be slow.
+		p.answered(0)
+		p.shake(nil)
+		return
+	}
+	m.set(p, m.now+m.cfg.Handshake)
+}
+
 // A Request describes a peer that connects.
 type Request struct {
 	Key  Key
-	Path int // which path it is for, if the carrier knows; else -1
+	Port int // of the peer, from which it has connected, if that says which path it is for; else -1
 }
 
 // Request decides about a peer that connects. If it is accepted, Request returns the path and the link of
 // the connection: call Path.Up, or Path.Down if the connection is not completed. Else reject the connection;
-// the error says why. With ErrPresent, there is already a link that has to end first, or to receive
-// something: the owner calls Request again after a Reconsider effect for a path of the peer.
+// the error says why. Call Replaces before.
 func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 	m.at(now)
 	if err := m.checkPeer(r.Key.Peer); err != nil || r.Key.Peer == m.cfg.Addr {
@@ -188,12 +174,8 @@ func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 		c.paths[0].want()
 		return nil, 0, m.refused(r, errKnock)
 	}
-	p := c.paths[c.which(r.Path)]
+	p := c.paths[c.which(r.Port)]
 	switch {
-	case p.state != Down && !p.knock && c.carrier.OrderedDial && !c.acks():
-		// What has come on the link and was not read would be lost: TCP has acknowledged it.
-		c.present(p)
-		return p, 0, ErrPresent
 	case p.state == Up:
 		// The peer no longer knows the link.
 		p.hangUp(ErrReplaced)
@@ -203,48 +185,41 @@ func (m *Machine) Request(now Time, r Request) (*Path, Link, error) {
 		m.emit(Effect{Kind: Hangup, Path: p, Link: p.link, Err: ErrReplaced})
 	}
 	p.link++
-	p.state, p.knock, p.ending = Connecting, false, false
+	p.state, p.knock = Connecting, false
 	m.set(p, never)
 	return p, p.link, nil
 }
 
-// present makes sure that a link ends that a request of the peer may replace. An anonymous peer may mean any
-// of its paths. The one that it has lost shows when something is sent to it.
-func (c *Conn) present(p *Path) {
-	switch {
-	case c.agreed == 0 || p.state != Up: // it may be for another path
-	case c.anonymous():
-		for _, q := range c.paths {
-			if q.state == Up {
-				q.mapDue = true
-				q.transmit()
-			}
-		}
-	case !p.ending:
-		p.ending = true
-		c.m.emit(Effect{Kind: Drain, Path: p, Link: p.link})
+// Replaces returns the path whose link a request would replace, though the peer takes for delivered what has
+// arrived there and is not read: one that does not acknowledge in headers. Have that read first, and the link end.
+// It is nil if there is none.
+func (m *Machine) Replaces(r Request) *Path {
+	c := m.conns[r.Key]
+	if c == nil || c.acks() || c.carrier.OrderedDial && c.lower() {
+		return nil
 	}
+	if p := c.paths[c.which(r.Port)]; p.state != Down && !p.knock {
+		return p
+	}
+	return nil
 }
 
-// which returns the index of the path that a request is for. Linux does not tell, and
-// takes the first that is down itself. A link that only knocks has had its effect with the request.
-func (c *Conn) which(index int) int {
-	n := max(c.agreed, 1)
-	if index >= 0 && index < n && c.generation != 0 {
-		c.path(index)
-		return index
+// which returns the index of the path that a request is for. The port from which a peer with several paths
+// dials tells: Linux with SPORT_IDX encodes the index modulo the number of paths, urnic modulo 8 as well, as
+// it need not know yet how many paths there are.
+func (c *Conn) which(port int) int {
+	modulo, paths := c.agreed, c.agreed
+	switch {
+	case c.urnic:
+		modulo, paths = MaxPaths, c.carrier.Paths
+	case paths == 0: // the peer is told already, and this node not yet
+		modulo, paths = min(c.told, c.said), min(c.told, c.said)
 	}
-	for i := range n {
-		if p := c.path(i); p.state == Down || p.knock {
-			return i
-		}
+	if port < 0 || modulo == 0 || port%modulo >= paths {
+		return 0
 	}
-	for i := range n {
-		if c.paths[i].state == Connecting {
-			return i
-		}
-	}
-	return 0
+	c.path(port % modulo)
+	return port % modulo
 }
 
 func (m *Machine) refused(r Request, err error) error {

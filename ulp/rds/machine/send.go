@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"net/netip"
 	"slices"
 
 	"urnic/ulp/rds/wire"
@@ -67,9 +68,10 @@ func (s *Socket) Send(now Time, to Endpoint, data []byte, o Options) (id uint64,
 		return 0, err
 	}
 	switch {
-	case c.remote.Congested(to.Port) && !o.IgnoreCongestion && !c.permits():
+	case c.remote.Congested(to.Port) && !o.IgnoreCongestion:
 		m.counters.CongestedSends++
 		c.congested.add(s)
+		c.paths[0].want() // a peer that has restarted has another map
 		return 0, ErrCongested
 	case s.unsent >= s.sendBuffer: // as on Linux, the last message may exceed it
 		s.blocked = true
@@ -81,7 +83,7 @@ func (s *Socket) Send(now Time, to Endpoint, data []byte, o Options) (id uint64,
 	m.nextID++
 	msg := &message{
 		h:    wire.Header{Len: uint32(len(data)), SourcePort: s.port, DestPort: to.Port, Extensions: x},
-		data: data, op: o.Op, id: m.nextID, free: o.Free, memory: o.Memory,
+		data: data, op: o.Op, id: m.nextID, free: o.Free, memory: o.Memory, conn: c,
 	}
 	s.enter(msg)
 	if o.Op != nil {
@@ -90,7 +92,10 @@ func (s *Socket) Send(now Time, to Endpoint, data []byte, o Options) (id uint64,
 	}
 	m.counters.Sent++
 	if to.Port == wire.PingPort {
-		s.pings++
+		if s.pings == nil {
+			s.pings = map[netip.Addr]int{}
+		}
+		s.pings[to.Addr]++
 	}
 	c.send(msg)
 	return msg.id, nil

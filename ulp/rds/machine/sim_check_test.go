@@ -59,7 +59,7 @@ func (s *sim) delivered(sock *simSocket) {
 		}
 	}
 	msg.at = sock
-	if c := msg.node.conns[Key{Peer: sock.node.cfg.Addr}]; c != nil && !s.linux {
+	if c := msg.node.conns[Key{Peer: sock.node.cfg.Addr}]; c != nil {
 		msg.blind = c.generation != sock.node.cfg.Generation
 	}
 }

@@ -9,9 +9,8 @@ import (
 
 // A simLink is a connection of a carrier: two ends, with what is under way to each.
 type simLink struct {
-	ends  [2]*simEnd // the first has dialed
-	cut   bool
-	asked bool // its request is answered with ErrPresent
+	ends [2]*simEnd // the first has dialed
+	cut  bool
 }
 
 type simEnd struct {
@@ -24,10 +23,6 @@ type simEnd struct {
 	gone   bool
 	hung   bool // its node has hung up, and is to be told when nothing is left
 	waits  bool // for memory, or for other links
-
-	finished bool // nothing more comes from this end
-	behind   bool // its node is to be told when all that had come is received
-	unread   int  // segments until then
 
 	to     []simSegment // under way to this end
 	posted int          // receives
@@ -75,15 +70,14 @@ func (n *simNode) dial(p *Path, link Link) {
 // request has the peer of who dials decide.
 func (s *sim) request(l *simLink) {
 	dialler, peer := l.ends[0], l.ends[1]
-	r := Request{Key: Key{Peer: dialler.node.cfg.Addr}, Path: dialler.path.Index()}
-	if s.linux {
-		r.Path = -1
-	}
-	p, link, err := peer.node.Request(s.now, r)
-	if l.asked = errors.Is(err, ErrPresent); l.asked {
-		s.say("node %d cannot decide about path %d of node %d yet", peer.node.index, dialler.path.Index(), dialler.node.index)
+	if peer.node.away {
+		s.say("nobody is at the address of node %d", peer.node.index)
+		l.cut = true
 		return
 	}
+	r := dialler.request()
+	p, link, err := peer.node.Request(s.now, r)
+	peer.node.do() // the link that this one replaces ends
 	if err != nil {
 		s.say("node %d refuses node %d: %v", peer.node.index, dialler.node.index, err)
 		l.cut = true
@@ -94,7 +88,7 @@ func (s *sim) request(l *simLink) {
 	peer.node.ends[p] = peer
 	for _, e := range l.ends {
 		e.params = Params{Granted: s.credits, Credit: s.credits}
-		if s.carrier.Introduces && !s.linux {
+		if s.carrier.Introduces && s.peers == urnics {
 			e.params.Generation = e.other().node.cfg.Generation
 		}
 		e.posted = s.credits
@@ -108,13 +102,27 @@ func (s *sim) up(e *simEnd) {
 	e.path.Up(s.now, e.number, e.params)
 }
 
-// strip takes out of a segment what a Linux peer does not say.
-func strip(h *wire.Header) {
-	if x, err := wire.ParseExtensions(h.Extensions); err == nil && x.With(wire.ExtGeneration) {
-		x.Has &^= 1 << wire.ExtGeneration
-		x.Generation = 0
-		h.Extensions, _ = x.Encode()
+// request returns the request of an end that has dialed.
+func (e *simEnd) request() Request {
+	return Request{Key: Key{Peer: e.node.cfg.Addr}, Port: e.path.Index()}
+}
+
+// strip makes a segment say what the peers do.
+func (n *simNode) strip(h *wire.Header) {
+	x, err := wire.ParseExtensions(h.Extensions)
+	if err != nil || !x.With(wire.ExtUrnic) {
+		return
 	}
+	switch n.sim.peers {
+	case urnics:
+		return
+	case newLinux:
+		x.Has &^= 1 << wire.ExtUrnic
+		x.Paths = uint16(n.cfg.Carriers[0].Paths) // Linux tells all from the first
+	case linuxes:
+		x = wire.Extensions{Has: 1 << wire.ExtNPaths, Paths: MaxPaths}
+	}
+	h.Extensions, _ = x.Encode()
 }
 
 // pull sends a segment.
@@ -136,8 +144,13 @@ func (s *sim) pull(n *simNode, i int) {
 	if to.link.cut || to.gone {
 		return
 	}
-	if s.linux {
-		strip(&seg.Header)
+	n.strip(&seg.Header)
+	if seg.Memory != nil { // the carrier has a copy, or keeps the memory
+		seg.Data = slices.Clone(seg.Data)
+	}
+	// TCP acknowledges what nobody reads yet. A Linux that answers on path 0 does read the other paths.
+	if to.path == nil && r.path.Index() == 0 {
+		to.passed = max(to.passed, seg.Header.Sequence)
 	}
 	to.to = append(to.to, simSegment{seg.Header, seg.Data, seg.Op})
 }
@@ -178,7 +191,6 @@ func (s *sim) arrive(e *simEnd) {
 		e.used++
 	}
 	e.to = e.to[1:]
-	e.unread--
 }
 
 // operate carries out an operation at the end that it has reached.

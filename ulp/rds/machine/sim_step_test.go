@@ -18,16 +18,15 @@ type simEvent struct {
 type simKind uint8
 
 const (
-	simReceive  simKind = iota // socket i of a node reads
-	simPull                    // a node sends on path i of those that are ready
-	simRequest                 // the peer of who dials decides
-	simUp                      // an end is told that the link is up
-	simArrive                  // a segment arrives
-	simRepost                  // receives are posted again
-	simAcked                   // the carrier says what has arrived
-	simDown                    // an end is told that the link is gone
-	simAnswer                  // the answer to an operation arrives
-	simCaughtUp                // an end has received all that had come
+	simReceive simKind = iota // socket i of a node reads
+	simPull                   // a node sends on path i of those that are ready
+	simRequest                // the peer of who dials decides
+	simUp                     // an end is told that the link is up
+	simArrive                 // a segment arrives
+	simRepost                 // receives are posted again
+	simAcked                  // the carrier says what has arrived
+	simDown                   // an end is told that the link is gone
+	simAnswer                 // the answer to an operation arrives
 )
 
 // possible lists what may happen next, apart from what programs do, faults, and time.
@@ -62,13 +61,16 @@ func (s *sim) whole(l *simLink) bool { return !l.cut && !l.ends[0].gone && !l.en
 // both of whose ends know.
 func (s *sim) ofLink(l *simLink) {
 	if peer := l.ends[1]; peer.path == nil && s.whole(l) {
-		if s.turn(l) {
+		if !peer.node.deaf && s.turn(l) {
 			s.events = append(s.events, simEvent{kind: simRequest, link: l})
 		}
 		if !s.carrier.OrderedDial {
 			return
 		}
 		// TCP has a connection for who has dialed before the program of the other side decides about it.
+		if dialler := l.ends[0]; peer.passed > 0 && dialler.up && !peer.node.away {
+			s.events = append(s.events, simEvent{kind: simAcked, end: peer})
+		}
 	}
 	for _, e := range l.ends {
 		if e.path != nil && e.hung && !e.node.dead {
@@ -81,7 +83,7 @@ func (s *sim) ofLink(l *simLink) {
 			s.events = append(s.events, simEvent{kind: simAnswer, end: e})
 		}
 		if !e.up {
-			if s.whole(l) {
+			if s.whole(l) && !e.other().node.away {
 				s.events = append(s.events, simEvent{kind: simUp, end: e})
 			}
 		} else {
@@ -94,28 +96,21 @@ func (s *sim) ofLink(l *simLink) {
 			if o := e.other(); e.passed > 0 && o.up && !o.gone && !l.cut {
 				s.events = append(s.events, simEvent{kind: simAcked, end: e})
 			}
-			if e.behind && e.unread <= 0 {
-				s.events = append(s.events, simEvent{kind: simCaughtUp, end: e})
-			}
 		}
-		ends := !s.whole(l)
-		if !l.cut && (e.finished || e.other().finished) { // in order: all that is under way comes before
-			ends = len(e.to) == 0 && (e.other().gone || e.other().finished)
-		}
-		if ends {
+		if !s.whole(l) {
 			s.events = append(s.events, simEvent{kind: simDown, end: e})
 		}
 	}
 }
 
-// turn reports whether a request may be decided about: none of the same peer waits for that.
+// turn reports whether a request may be decided about: a link that it replaces is read to its end before.
 func (s *sim) turn(l *simLink) bool {
-	for _, x := range s.links {
-		if x.asked && s.whole(x) && x.ends[0].node == l.ends[0].node && x.ends[1].node == l.ends[1].node {
-			return false
-		}
+	p := l.ends[1].node.Replaces(l.ends[0].request())
+	if p == nil {
+		return true
 	}
-	return true
+	end := l.ends[1].node.ends[p]
+	return end == nil || !end.up || len(end.to) == 0
 }
 
 func (s *sim) happen(e simEvent) {
@@ -138,9 +133,6 @@ func (s *sim) happen(e simEvent) {
 		e.end.passed = 0
 	case simDown:
 		s.down(e.end)
-	case simCaughtUp:
-		e.end.behind = false
-		e.end.path.CaughtUp(s.now, e.end.number)
 	case simAnswer:
 		op := e.end.answer[0]
 		e.end.answer = e.end.answer[1:]
@@ -165,12 +157,6 @@ func (s *sim) settled() {
 func (s *sim) do() {
 	for _, n := range s.nodes {
 		n.do()
-		for _, c := range n.order {
-			if s.linux && c.agreed > 1 && !c.lower() && !c.inOrder {
-				c.settle() // Linux reads all paths from the first moment on
-				n.do()
-			}
-		}
 	}
 	s.judge()
 }
@@ -197,7 +183,7 @@ func (s *sim) random(cuts, restarts bool) {
 		s.say("node %d:%d waits", n.index, sock.port)
 		sock.Hasten(s.now)
 	case k < 260:
-		if at, ok := s.deadline(); ok && !s.prompt && s.rng.IntN(2) == 0 {
+		if at, ok := s.deadline(); ok && s.rng.IntN(2) == 0 {
 			s.advance(max(0, at-s.now))
 		} else {
 			s.advance(Time(s.rng.IntN(int(simTick))))
@@ -209,6 +195,10 @@ func (s *sim) random(cuts, restarts bool) {
 		s.restart(n.index)
 	case k < 295 && restarts:
 		n.rebind(s.rng.IntN(simSockets))
+	case k < 298 && restarts:
+		s.leave(n.index, s.rng.IntN(2) == 0)
+	case k < 305 && (n.deaf || n.away):
+		s.restart(n.index)
 	default:
 		if events := s.possible(); len(events) > 0 {
 			e := events[s.rng.IntN(len(events))]
@@ -285,9 +275,10 @@ func play(w world, seed uint64, made func(*sim)) {
 	s := newSim(w, seed, 2+int(seed%2))
 	made(s)
 	s.lazy = int(seed % 4 * 30)
-	restarts := seed%3 == 2 && !w.linux
+	restarts := seed%3 == 2
 	for range 30 + rand.New(rand.NewPCG(seed, 2)).IntN(170) {
 		s.random(seed%7 > 0, restarts)
 	}
+	s.gather()
 	s.settle()
 }

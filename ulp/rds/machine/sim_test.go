@@ -50,6 +50,8 @@ type simNode struct {
 	pings   int // that sockets of this life have sent
 	pongs   int // that they have received
 	dead    bool
+	deaf    bool // it accepts no connections, and its system does
+	away    bool // nobody is at its address
 }
 
 type simReady struct {
@@ -145,6 +147,7 @@ func (s *sim) restart(i int) {
 	n.dead = true
 	next := &simNode{sim: s, index: i, cfg: n.cfg}
 	next.cfg.Generation++
+	next.cfg.First += 1 << 20
 	next.cfg.Seed += 1000
 	if s.carrier.Paths > 1 { // it may have others than its former life
 		carrier := s.carrier
@@ -155,7 +158,31 @@ func (s *sim) restart(i int) {
 	s.nodes[i] = next
 	for _, l := range s.links {
 		if l.ends[1].node == n && l.ends[1].path == nil {
-			l.ends[1].node, l.ends[1].gone, l.asked = next, false, false // a request that the old life has not seen
+			l.ends[1].node, l.ends[1].gone = next, false // a request that the old life has not seen
+		}
+	}
+}
+
+// leave ends a node for a while. Then nobody is at its address; or its system accepts connections, and nobody
+// takes them.
+func (s *sim) leave(i int, deaf bool) {
+	n := s.nodes[i]
+	s.say("node %d is gone; deaf: %v", i, deaf)
+	for _, l := range s.links {
+		for _, e := range l.ends {
+			if e.node == n && e.path != nil {
+				e.leave()
+			}
+		}
+	}
+	n.deaf, n.away = deaf, !deaf
+}
+
+// gather has the nodes that are gone begin a new life.
+func (s *sim) gather() {
+	for i, n := range s.nodes {
+		if n.deaf || n.away {
+			s.restart(i)
 		}
 	}
 }
@@ -166,8 +193,30 @@ func (n *simNode) rebind(i int) {
 	n.sim.say("node %d:%d is closed", n.index, old.port)
 	old.Close(n.sim.now)
 	n.do()
+	n.givesBack(old)
 	n.old = append(n.old, old)
 	n.sockets[i] = n.bind(old.port)
+}
+
+// givesBack verifies that a closed socket's messages are given back, whatever the network is like: but for those that
+// are being sent, one on each path, and those with operations.
+func (n *simNode) givesBack(old *simSocket) {
+	kept, sending := 0, 0
+	for i := range n.sim.messages {
+		if msg := &n.sim.messages[i]; msg.from == old && !msg.freed && msg.op == nil {
+			kept++
+		}
+	}
+	for _, c := range n.order {
+		for _, p := range c.paths {
+			if p.current != nil && p.current.gone {
+				sending++
+			}
+		}
+	}
+	if kept > sending {
+		n.sim.fail("node %d: %d messages of a closed socket are kept, of which %d are being sent", n.index, kept, sending)
+	}
 }
 
 func (n *simNode) bind(port uint16) *simSocket {
@@ -217,26 +266,6 @@ func (n *simNode) effect(e *Effect) {
 			s.fail("the operation of message %d ends twice", i)
 		} else {
 			msg.ended = true
-		}
-	case Drain: // what has come is received already; or, after Finish, will be, and the peer ends the link
-		if end := n.ends[e.Path]; end != nil && end.number == e.Link && !end.finished {
-			end.gone = true
-			e.Path.Down(s.now, e.Link, ErrPresent)
-		}
-	case Finish:
-		if end := n.ends[e.Path]; end != nil && end.number == e.Link {
-			s.say("node %d sends nothing more on path %d link %d", n.index, e.Path.Index(), e.Link)
-			end.finished = true
-		}
-	case CatchUp:
-		if end := n.ends[e.Path]; end != nil && end.number == e.Link {
-			end.behind, end.unread = true, len(end.to)
-		}
-	case Reconsider:
-		for _, l := range s.links {
-			if l.ends[1].node == n {
-				l.asked = false
-			}
 		}
 	case Transmit:
 		_, link := e.Path.State()
@@ -324,7 +353,7 @@ func (s *sim) send(from *simSocket, to *simNode, port uint16, size int, o Option
 	if o.Op != nil {
 		o.Op.Arg = i
 	}
-	o.Free = func() { s.freed(i) }
+	o.Free, o.Memory = func() { s.freed(i) }, simMemory{}
 	before := 0
 	if to == n && port != wire.PingPort {
 		before = to.at(port).queue.len()
@@ -376,5 +405,10 @@ func replayed(t *testing.T, what string, play func(made func(*sim))) {
 	}
 	t.Fatalf("%s: %s", what, failure)
 }
+
+// simMemory is the memory of a message.
+type simMemory struct{}
+
+func (simMemory) Use() {}
 
 const simTick = 5 * time.Millisecond

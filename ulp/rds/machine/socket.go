@@ -2,6 +2,7 @@ package machine
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"urnic/ulp/rds/wire"
@@ -20,7 +21,7 @@ type Socket struct {
 	newest  *message
 	blocked bool // Writable is due when a message is released
 	waits   []*waiters
-	pings   int // that were sent, and are not answered
+	pings   map[netip.Addr]int // that were sent to a peer, and are not answered
 
 	queue     fifo[*Message] // received and unread
 	queued    int            // bytes of them
@@ -51,6 +52,9 @@ func (m *Machine) Bind(port uint16, sendBuffer, receiveBuffer int) (*Socket, err
 	}
 	if receiveBuffer <= 0 {
 		s.receiveBuffer = m.cfg.ReceiveBuffer
+	}
+	if s.receiveBuffer > m.cfg.PeerMemory {
+		return nil, configError("a receive buffer of %d bytes would never be full: a peer's messages may take %d (PeerMemory)", s.receiveBuffer, m.cfg.PeerMemory)
 	}
 	m.sockets[port] = s
 	return s, nil
@@ -87,8 +91,9 @@ func (s *Socket) Receive(now Time) (*Message, bool) {
 	}
 	msg := s.queue.pop()
 	s.queued -= len(msg.Data)
+	c := msg.conn
 	s.m.release(msg)
-	s.relieve()
+	s.relieve(c)
 	return msg, true
 }
 
@@ -105,14 +110,20 @@ func (s *Socket) Close(now Time) {
 		s.m.release(s.queue.pop())
 	}
 	s.queued = 0
-	s.relieve()
+	s.relieve(nil)
 	for len(s.waits) > 0 {
 		s.waits[0].drop(s)
 	}
+	of := map[*Conn]struct{}{}
 	for msg := s.oldest; msg != nil; {
 		after := msg.after
+		of[msg.conn] = struct{}{}
 		s.m.lost(msg, ErrSocketClosed)
 		msg = after
+	}
+	for c := range of {
+		c.sweep()
+		c.forget()
 	}
 }
 
@@ -168,6 +179,9 @@ func (p *Path) ping() *message {
 // enter adds a message to those that the send buffer holds.
 func (s *Socket) enter(msg *message) {
 	msg.socket = s
+	if msg.conn != nil {
+		msg.conn.live++
+	}
 	s.unsent += cost(len(msg.data))
 	if msg.before = s.newest; msg.before != nil {
 		msg.before.after = msg
@@ -190,6 +204,7 @@ func (s *Socket) leave(msg *message) {
 		s.newest = msg.before
 	}
 	msg.before, msg.after = nil, nil
+	msg.conn.live--
 	s.unsent -= cost(len(msg.data))
 	if s.blocked && !s.closed {
 		s.blocked = false
@@ -206,17 +221,42 @@ func (s *Socket) deliver(msg *Message) {
 		s.m.emit(Effect{Kind: Readable, Socket: s})
 	}
 	// RDS 3.1, "Congestion control": greater than or equal. Linux wants more.
-	if !s.congested && s.queued >= s.receiveBuffer {
-		s.congested = true
-		s.m.local.Set(s.port)
-		s.m.mapChanged()
+	if !s.congested && s.queued >= s.limit(msg.conn) {
+		s.congest()
+	}
+	if of := msg.conn.peer; !of.tight && s.m.free(of) <= 0 {
+		of.tight = true
+		for _, port := range s.m.ports() {
+			if s := s.m.sockets[port]; !s.congested && s.queued > 0 && s.queued >= s.limit(msg.conn) {
+				s.congest()
+			}
+		}
 	}
 }
 
-// relieve ends congestion when half of the receive buffer is free, as Linux does, or
-// when nothing reads any more.
-func (s *Socket) relieve() {
-	if s.congested && (s.closed || s.queued < s.receiveBuffer/2) {
+// congest makes the port congested.
+func (s *Socket) congest() {
+	s.congested = true
+	s.m.local.Set(s.port)
+	s.m.mapChanged()
+}
+
+// limit returns from how many unread bytes on the port is congested: those of the receive buffer, or fewer where the
+// messages of the peer, or of all, take much of their memory: no more than what is free. One quarter is kept for what is
+// under way: without memory the connection is not read any more, and what is for other sockets, or acknowledges, is behind.
+func (s *Socket) limit(c *Conn) int {
+	return min(s.receiveBuffer, max(s.m.free(c.peer), s.m.cfg.PeerMemory/4096))
+}
+
+// free returns how much of the memory for a peer's messages is free, but for the last quarter.
+func (m *Machine) free(of *peer) int {
+	return min(m.cfg.PeerMemory/4*3-of.held, m.cfg.NodeMemory/4*3-m.held)
+}
+
+// relieve ends congestion when half of the limit is free, as Linux does, or when nothing reads any more. A
+// message of a connection was read.
+func (s *Socket) relieve(c *Conn) {
+	if s.congested && (s.closed || s.queued == 0 || s.queued < s.limit(c)/2) {
 		s.congested = false
 		s.m.local.Clear(s.port)
 		s.m.mapChanged()
@@ -226,7 +266,9 @@ func (s *Socket) relieve() {
 
 // release gives the memory of a received message back.
 func (m *Machine) release(msg *Message) {
-	msg.conn.reserve(-cost(len(msg.Data)))
+	c := msg.conn
+	c.reserve(-cost(len(msg.Data)))
+	c.peer.tight = c.peer.tight && m.free(c.peer) < m.cfg.PeerMemory/4
 	msg.conn = nil
 	m.resume()
 }
@@ -248,6 +290,13 @@ func (m *Machine) finish(msg *message) {
 	msg.data, msg.memory = nil, nil
 }
 
+// answered notes that a ping is answered, or never will be.
+func (s *Socket) answered(by netip.Addr) {
+	if s.pings[by]--; s.pings[by] <= 0 {
+		delete(s.pings, by)
+	}
+}
+
 // lost drops a message and reports it.
 func (m *Machine) lost(msg *message, why error) {
 	if msg.gone {
@@ -263,6 +312,43 @@ func (m *Machine) lost(msg *message, why error) {
 	m.report(Event{Kind: MessageLost, Socket: s, ID: msg.id, Dest: msg.h.DestPort, Err: why})
 	s.leave(msg)
 	msg.socket = nil
+	if msg.h.DestPort == wire.PingPort {
+		s.answered(msg.conn.key.Peer)
+	}
+	msg.discard()
+}
+
+// discard gives back the memory of a lost message, if no link needs it.
+func (msg *message) discard() {
+	p := msg.path
+	if p != nil && p.current == msg || msg.op != nil {
+		return // while it is sent, its data are needed
+	}
+	if msg.free != nil && (msg.memory != nil || msg.h.Sequence == 0) { // else a link may still send them
+		msg.free()
+		msg.free, msg.data, msg.memory = nil, nil, nil
+	}
+	if p == nil {
+		msg.conn.gone++
+	} else {
+		p.gone++
+	}
+}
+
+// sweep removes lost messages from the queues in which they are more than the others.
+func (c *Conn) sweep() {
+	gone := func(msg *message) bool { return msg.gone && msg.op == nil }
+	if 2*c.gone > c.waiting.len() {
+		c.gone = 0
+		c.waiting.remove(gone)
+	}
+	for _, p := range c.paths {
+		if 2*p.gone > p.queue.len()+p.unacked.len() {
+			p.gone = 0
+			p.queue.remove(gone)
+			p.unacked.remove(gone)
+		}
+	}
 }
 
 // mapChanged makes the map of congested ports be sent to all peers.

@@ -50,13 +50,10 @@ func (m *Machine) set(p *Path, at Time) {
 
 // Deadline returns when Advance must be called, if at all.
 func (m *Machine) Deadline() (at Time, ok bool) {
-	if m.doubts.len() > 0 {
-		at, ok = m.doubts.first().doubt.from+doubtAfter, true
+	if len(m.timers) == 0 {
+		return 0, false
 	}
-	if len(m.timers) > 0 && (!ok || m.timers[0].timer < at) {
-		at, ok = m.timers[0].timer, true
-	}
-	return at, ok
+	return m.timers[0].timer, true
 }
 
 // Advance does what is due by now.
@@ -67,7 +64,6 @@ func (m *Machine) Advance(now Time) {
 		m.set(p, never)
 		p.due()
 	}
-	m.dispel()
 }
 
 // at notes the time. It does not go back.

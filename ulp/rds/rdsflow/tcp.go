@@ -11,6 +11,9 @@ import (
 // maxGap is how far behind the last number the next one may be that is found behind a hole.
 const maxGap = 1 << 20
 
+// maxSequence is more than any number: urnic begins at the time in microseconds.
+const maxSequence = 1 << 52
+
 // Begins reports whether a stream begins with a header. On another port than that of RDS it
 // must be one that Linux would send first: a congestion map, or a message.
 func (a *Analyzer) Begins(ends [2]netip.AddrPort, start bool, b []byte) (func(*dissect.Reporter) dissect.StreamUpper, bool) {
@@ -22,11 +25,8 @@ func (a *Analyzer) Begins(ends [2]netip.AddrPort, start bool, b []byte) (func(*d
 		}
 		return a.stream, false
 	}
-	// No number has so many digits, and nothing is so long.
-	for _, i := range []int{0, 1} {
-		if len(b) > i && b[i] != 0 {
-			return nil, false
-		}
+	if len(b) > 0 && b[0] != 0 || len(b) > 1 && b[1] >= maxSequence>>48 { // no number is so high
+		return nil, false
 	}
 	switch {
 	case len(b) < wire.HeaderLen:
@@ -45,7 +45,7 @@ func sound(b []byte) bool {
 		return false
 	}
 	k := h.Kind()
-	return (k == wire.Map || k.Sequenced() && h.Sequence < 1<<48) && wire.UnknownExtension(h.Extensions) == wire.ExtNone
+	return (k == wire.Map || k.Sequenced() && h.Sequence < maxSequence) && wire.UnknownExtension(h.Extensions) == wire.ExtNone
 }
 
 // A stream follows a connection of RDS over TCP.

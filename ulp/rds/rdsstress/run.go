@@ -98,8 +98,9 @@ func (r *run) bind() error {
 	// As the original has it, there is room for all that may be outstanding, both ways.
 	room := 2 * uint64(p.Tasks) * uint64(p.Depth) * (uint64(p.RequestSize) + uint64(p.AckSize))
 	buffer := int(min(max(room, 2<<20), 64<<20))
+	receive := min(buffer, r.node.Info(0).Memory.PeerLimit) // a larger one would never be full
 	for i := range int(p.Tasks) {
-		s, err := r.node.Bind(p.Port+1+uint16(i), rds.SendBuffer(buffer), rds.ReceiveBuffer(buffer))
+		s, err := r.node.Bind(p.Port+1+uint16(i), rds.SendBuffer(buffer), rds.ReceiveBuffer(receive))
 		if err != nil {
 			return fmt.Errorf("port %d of task %d: %w", int(p.Port)+1+i, i, err)
 		}

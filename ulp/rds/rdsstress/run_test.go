@@ -259,6 +259,14 @@ func TestOneWay(t *testing.T) {
 	}
 }
 
+// What may be outstanding can be more than a node holds of a peer's unread messages.
+func TestMoreOutstandingThanANodeHolds(t *testing.T) {
+	active, passive := both(within(t), t, params(1<<20, 64, 1, 32), transports["tcp"], Options{Requests: 40})
+	if err := errors.Join(active.err, passive.err); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A type of service is told in the long form, and used.
 func TestTypeOfService(t *testing.T) {
 	p := params(100, 100, 1, 1)
