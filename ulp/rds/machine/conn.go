@@ -16,8 +16,7 @@ type Conn struct {
 	used       int      // of them, those that messages are spread over
 	acquainted bool     // the peer knows this life of the node: what it acknowledges is of this life
 	generation uint32   // the peer's; 0: not known
-	urnic      bool     // the peer says that it acknowledges in headers over any carrier
-	indexed    bool     // the peer says that it dials from ports that tell the path
+	software   software // what the peer says that it is
 	former     []uint32 // generations of the peer's earlier lives, the latest last
 	waiting    fifo[*message]
 	gone       int // messages that were lost while they waited
@@ -35,6 +34,16 @@ type Conn struct {
 
 	inOrder bool // the peer sends nothing more on path 0 that it chose before it knew of others
 }
+
+// software is what the handshake tells of a peer's.
+type software uint8
+
+const (
+	untold       software = iota // it tells no generation, as Linux 6.1; or nothing yet
+	generational                 // it tells its generation
+	indexed                      // also that it dials from ports that tell the path, as later Linux
+	urnic                        // also that it acknowledges in headers over any carrier
+)
 
 // Key returns what names the connection.
 func (c *Conn) Key() Key { return c.key }
@@ -59,12 +68,12 @@ func (c *Conn) Acknowledges() bool { return c.acks() }
 // acks reports whether messages are acknowledged in headers. urnic does so over any carrier, and says so in the
 // handshake: that a lower layer has accepted data does not say that the node has (RDS 3.1, "Sequence numbers and
 // acknowledgements"). Linux over TCP knows TCP's acknowledgements only, whatever else it tells.
-func (c *Conn) acks() bool { return c.carrier.Acks || c.urnic }
+func (c *Conn) acks() bool { return c.carrier.Acks || c.software == urnic }
 
 // several reports whether there may be several paths to the peer. It tells its generation, so that both sides know
 // of a restart, and for which path a connection is. To any other peer, there is one path: a connection that takes the
 // place of a lost one could be for another path, of which the peer judges the sequence numbers.
-func (c *Conn) several() bool { return c.generation != 0 && (c.urnic || c.indexed) }
+func (c *Conn) several() bool { return c.software >= indexed }
 
 // path returns the path with an index, and creates those up to it.
 func (c *Conn) path(i int) *Path {

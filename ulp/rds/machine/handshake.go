@@ -194,7 +194,6 @@ func (p *Path) shake(x *wire.Extensions) {
 		switch {
 		case c.generation == 0:
 			c.generation = x.Generation
-			c.signs(x)
 		case c.generation != x.Generation && p.told:
 			p.violated(RuleGeneration, nil, "it changes from %d to %d within a connection", c.generation, x.Generation)
 			return
@@ -203,16 +202,12 @@ func (p *Path) shake(x *wire.Extensions) {
 			return
 		case c.generation != x.Generation:
 			c.former = append(c.former[max(0, len(c.former)+1-maxFormer):], c.generation)
-			c.generation = x.Generation
-			c.signs(x)
+			c.generation, c.software = x.Generation, c.signed(x)
 			c.restarted(p)
-		case !p.told:
-			c.signs(x)
 		}
-		p.told = true
+		p.told, c.software = true, c.signed(x)
 	} else if c.generation != 0 && !p.told && !c.carrier.Introduces {
-		c.generation = 0 // other software runs there now
-		c.signs(&wire.Extensions{})
+		c.generation, c.software = 0, untold // other software runs there now
 		c.restarted(p)
 		if c.told > 1 {
 			p.hangUp(errRestart) // it was told of paths that it is not to use
@@ -225,15 +220,15 @@ func (p *Path) shake(x *wire.Extensions) {
 	if p.state != Up {
 		return // restarted has ended it
 	}
-	p.shaken = true
 	if p.known {
 		c.m.set(p, never)
 	}
 	for _, q := range c.paths {
-		if q.check != 0 && q.state == Up {
+		if !p.shaken && q.check != 0 && q.state == Up {
 			q.verify()
 		}
 	}
+	p.shaken = true
 	c.said = 1
 	if x != nil && x.With(wire.ExtNPaths) {
 		c.said = int(x.Paths)
@@ -241,9 +236,15 @@ func (p *Path) shake(x *wire.Extensions) {
 	c.agree()
 }
 
-// signs notes what a peer that tells its generation says of itself.
-func (c *Conn) signs(x *wire.Extensions) {
-	c.urnic, c.indexed = c.carrier.Introduces || x.With(wire.ExtUrnic), x.With(wire.ExtSportIdx)
+// signed returns what a peer is that tells its generation.
+func (c *Conn) signed(x *wire.Extensions) software {
+	switch {
+	case c.carrier.Introduces || x.With(wire.ExtUrnic):
+		return urnic
+	case x.With(wire.ExtSportIdx):
+		return indexed
+	}
+	return generational
 }
 
 // agree sets the number of paths: as many as both sides have told. A peer that may have several is told how many

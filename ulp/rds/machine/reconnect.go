@@ -210,7 +210,7 @@ func (m *Machine) Replaces(r Request) *Path {
 func (c *Conn) which(port int) int {
 	modulo, paths := c.agreed, c.agreed
 	switch {
-	case c.urnic:
+	case c.software == urnic:
 		modulo, paths = MaxPaths, c.carrier.Paths
 	case paths == 0: // the peer is told already, and this node not yet
 		modulo, paths = min(c.told, c.said), min(c.told, c.said)

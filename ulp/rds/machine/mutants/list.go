@@ -39,7 +39,7 @@ var list = []mutant{
 	{"gives-up-silently", "Messages that were tried often enough vanish without an event.", "reconnect.go", "			m.lost(msg, &Unreachable{Peer: p.conn.key.Peer, Err: why})\n", ""},
 
 	// Restarts.
-	{"forgets-the-generation", "It does not notice that the peer has restarted.", "handshake.go", "			c.signs(x)\n			c.restarted(p)\n", "			c.signs(x)\n"},
+	{"forgets-the-generation", "It does not notice that the peer has restarted.", "handshake.go", "c.software = x.Generation, c.signed(x)\n			c.restarted(p)\n", "c.software = x.Generation, c.signed(x)\n"},
 	{"sends-again-to-another-life", "It sends what a former life of the peer may have to the new one.", "handshake.go", "		p.forget(&p.unacked)\n		p.forget(&p.queue)\n", ""},
 	{"counts-on-after-a-restart", "It goes on with the numbers of the peer's former life.", "handshake.go", "		p.expected, p.last = 1, 0\n", ""},
 	{"forgets-too-much", "It drops what it has not sent when the peer has restarted.", "handshake.go", "			kept = append(kept, msg)\n			continue\n", "			p.conn.m.finish(msg)\n			continue\n"},
@@ -58,8 +58,8 @@ var list = []mutant{
 	{"switches-paths-at-once", "When the peer names its paths late, messages go over others than those before them.", "send.go", "	if c.used < c.agreed && c.settled() {\n", "	if c.used < c.agreed {\n"},
 
 	{"is-not-urnic", "It does not say that it acknowledges in headers.", "handshake.go", " | 1<<wire.ExtUrnic,", ","},
-	{"takes-everyone-for-urnic", "It expects acknowledgements in headers of whoever tells a generation.", "conn.go", "{ return c.carrier.Acks || c.urnic }", "{ return c.carrier.Acks || c.generation != 0 }"},
-	{"tells-all-of-its-paths", "It tells all its paths to a peer that does not say which one a connection is for.", "conn.go", "{ return c.generation != 0 && (c.urnic || c.indexed) }", "{ return true }"},
+	{"takes-everyone-for-urnic", "It expects acknowledgements in headers of whoever tells a generation.", "conn.go", "{ return c.carrier.Acks || c.software == urnic }", "{ return c.carrier.Acks || c.generation != 0 }"},
+	{"tells-all-of-its-paths", "It tells all its paths to a peer that does not say which one a connection is for.", "conn.go", "{ return c.software >= indexed }", "{ return true }"},
 	{"agrees-on-its-own", "It uses as many paths as it has, whatever the peer has.", "handshake.go", "	n := min(max(c.told, 1), c.said)\n", "	n := max(c.told, 1)\n"},
 	{"agrees-before-the-pong", "It uses one path until the peer's answer names the others.", "handshake.go", "	if c.agreed == 0 && c.several() && !c.paths[0].known {\n", "	if false {\n"},
 	{"holds-the-pong", "It answers the probe when it knows how many paths there are, for which the peer waits, too.", "handshake.go", "p.queue.len() == 0 || p.queue.first().h.DestPort != wire.ProbePort\n", "true\n"},
