@@ -132,6 +132,7 @@ type rdsNodeEvent struct {
 	Time  time.Time  `json:"time"`
 	Peer  netip.Addr `json:"peer"`
 	TOS   uint8      `json:"tos"`
+	Path  *int       `json:"path,omitempty"`
 	Port  *uint16    `json:"port,omitempty"`
 	Error string     `json:"error,omitempty"`
 }
@@ -171,6 +172,8 @@ func (v *rdsNodeView) event(e rds.Event) {
 	switch e.Kind {
 	case rds.NoSocket, rds.MessageLost:
 		p.Port = &e.Port
+	case rds.Connected, rds.Disconnected:
+		p.Path = &e.Path
 	case rds.PeerViolation:
 		p.Event = "violation"
 	default:
@@ -197,6 +200,9 @@ func (v *rdsNodeView) print(e *rdsNodeEvent) {
 	line := fmt.Sprintf("%s %v %s", e.Time.Format("15:04:05.000"), e.Peer, strings.ReplaceAll(e.Event, "_", " "))
 	if e.Port != nil {
 		line += fmt.Sprintf(" at port %d", *e.Port)
+	}
+	if e.Path != nil && *e.Path > 0 {
+		line += fmt.Sprintf(", path %d", *e.Path)
 	}
 	if e.TOS != 0 {
 		line += fmt.Sprintf(", type of service %d", e.TOS)

@@ -54,6 +54,9 @@ func TestRDSNode(t *testing.T) {
 					t.Errorf("%q is not in %q", want, lines)
 				}
 			}
+			if several := strings.Contains(node.out.String(), " connected, path 7\n"); several != (transport == "tcp") {
+				t.Errorf("it prints %q", lines)
+			}
 			if strings.Contains(node.out.String(), "dials") { // a knock is no refusal
 				t.Errorf("it prints %q", lines)
 			}

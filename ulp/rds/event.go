@@ -65,6 +65,7 @@ type Event struct {
 	Kind   EventKind
 	Peer   netip.Addr // the other node
 	TOS    uint8      // type of service of the connection, or of the message
+	Path   int        // of Connected and Disconnected: which of the connections over TCP, from 0
 	Socket *Socket    // of MessageLost: whose message it was
 	ID     uint64     // of MessageLost: as Send returned it
 	Port   uint16     // of MessageLost and NoSocket: the destination
@@ -73,7 +74,7 @@ type Event struct {
 
 // report passes an event on. The node is locked.
 func (n *Node) report(e *machine.Event) {
-	ev := Event{Kind: EventKind(e.Kind), Peer: e.Peer, TOS: e.TOS, ID: e.ID, Port: e.Dest, Err: e.Err}
+	ev := Event{Kind: EventKind(e.Kind), Peer: e.Peer, TOS: e.TOS, Path: e.Path, ID: e.ID, Port: e.Dest, Err: e.Err}
 	if e.Socket != nil {
 		ev.Socket = n.sockets[e.Socket]
 	}

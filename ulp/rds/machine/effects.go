@@ -47,6 +47,7 @@ type Event struct {
 	Kind   EventKind
 	Peer   netip.Addr
 	TOS    uint8
+	Path   int     // of Connected and Disconnected
 	Socket *Socket // whose message it is, or nil
 	ID     uint64  // of the message, as Send returned it
 	Dest   uint16  // its destination port

@@ -165,7 +165,7 @@ func (p *Path) Up(now Time, link Link, params Params) {
 		}
 		p.linked = true
 	}
-	m.report(Event{Kind: Connected, Peer: p.conn.key.Peer, TOS: p.conn.key.TOS})
+	m.report(Event{Kind: Connected, Peer: p.conn.key.Peer, TOS: p.conn.key.TOS, Path: p.index})
 	m.set(p, never)
 	if p.conn.acquainted && params.Ack > 0 && params.Ack < p.next { // else it may be of an earlier life of this node
 		p.acknowledged(params.Ack)
@@ -204,7 +204,7 @@ func (p *Path) lost(why error) {
 	}
 	if p.state == Up {
 		m.counters.Losses++
-		m.report(Event{Kind: Disconnected, Peer: p.conn.key.Peer, TOS: p.conn.key.TOS, Err: why})
+		m.report(Event{Kind: Disconnected, Peer: p.conn.key.Peer, TOS: p.conn.key.TOS, Path: p.index, Err: why})
 	}
 	p.state, p.conn.since = Down, m.now
 	p.sought, p.hasty, p.hastened, p.unbelieved = false, 0, nil, false // what is sent again asks itself

@@ -75,6 +75,38 @@ func TestPathsThatAreNamedLate(t *testing.T) {
 	}
 }
 
+// A change of the congested ports goes over the first path only, where no older map can overtake it; of another
+// path, no map is taken.
+func TestMapsGoOverTheFirstPath(t *testing.T) {
+	first := newRawPeer(t, Params{}, func(c *Config) { c.Carriers = []Carrier{{Acks: true, Paths: 4}} })
+	first.probe(4, 7)
+	first.answer(4, 7)
+	other := *first
+	other.p = first.p.conn.paths[3] // it is being dialed
+	_, other.link = other.p.State()
+	other.p.Up(other.now, other.link, Params{})
+	other.do()
+	first.sent, other.sent = nil, nil
+	before := first.m.Counters().MapsSent
+	first.m.local.Set(9)
+	first.m.mapChanged()
+	first.do()
+	if n := first.m.Counters().MapsSent - before; n != 1 || !slices.Contains(kinds(first.take()), wire.Map) {
+		t.Errorf("a change is sent %d times", n)
+	}
+	for _, tt := range []struct {
+		on    *rawPeer
+		taken bool
+	}{{&other, false}, {first, true}} {
+		var m wire.CongestionMap
+		m.Set(6000)
+		tt.on.says(wire.Header{Flags: wire.CongestionBitmap, Len: wire.MapLen}, m[:])
+		if taken := first.p.conn.remote.Congested(6000); taken != tt.taken {
+			t.Errorf("on path %d a map is taken: %v", tt.on.p.index, taken)
+		}
+	}
+}
+
 // The number of paths is that of the peer's present life. What was not sent to the
 // former one takes the paths that there are now.
 func TestPathsOfAPeerThatHasRestarted(t *testing.T) {
