@@ -91,18 +91,21 @@ func TestHigherAddressKnocks(t *testing.T) {
 	}
 	p.Up(0, link, Params{})
 	x := introduces(4, 7)
-	var seg Segment
-	for _, h := range []wire.Header{
-		{},
-		{Sequence: 1, SourcePort: wire.ProbePort, Extensions: x},
-		{Sequence: 2, DestPort: wire.ProbePort, Extensions: x, Ack: 2}, // its pong, and of the probe and the pong
-	} {
-		for p.Pull(0, link, &seg) {
-			continue
-		}
+	says := func(h wire.Header) {
+		d.pull(p)
 		p.Begin(0, link, &h, 0)
 		p.Fill(0, link, 0)
 	}
+	says(wire.Header{})
+	says(wire.Header{Sequence: 1, SourcePort: wire.ProbePort, Extensions: x})
+	says(wire.Header{Sequence: 2, DestPort: wire.ProbePort, Extensions: x, Ack: 2}) // its pong, and of the probe and the pong
+	for p.conn.pathOf(d.s.port).index > 0 {
+		if d.s, err = d.m.Bind(0, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.send() // the peer is remembered
+	says(wire.Header{Ack: d.pull(p)})
 	p.Down(0, link, nil)
 	d.m.Advance(time.Hour)
 	if n := d.count(Dial); n != 0 {
@@ -169,6 +172,29 @@ func TestNoDataOnALinkThatKnocks(t *testing.T) {
 				t.Errorf("%d messages are sent on the link that the peer has made", n)
 			}
 		})
+	}
+}
+
+// What comes on a link that another one has replaced is not taken, and does not end that one.
+func TestReplacedLinkIsDead(t *testing.T) {
+	r := newRawPeer(t, Params{}, nil)
+	if _, err := r.m.Bind(4000, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	old := r.link
+	r.connect(Params{})
+	h := r.data(2)
+	if _, verdict := r.p.Begin(r.now, old, &h, 2); verdict != Dead {
+		t.Errorf("the verdict is %v", verdict)
+	}
+	r.p.Fill(r.now, old, 2)
+	r.p.Malformed(r.now, old, errors.New("no header"))
+	r.p.Down(r.now, old, errors.New("lost"))
+	if state, link := r.p.State(); state != Up || link != r.link || r.m.Held() != 0 {
+		t.Errorf("the path is %v, %d bytes are held", state, r.m.Held())
+	}
+	if verdict := r.says(h, []byte("ab")); verdict != Take || r.m.Counters().Received != 1 {
+		t.Errorf("on the new link, the verdict is %v", verdict)
 	}
 }
 

@@ -75,6 +75,61 @@ func TestPathsThatAreNamedLate(t *testing.T) {
 	}
 }
 
+// On another path of a peer that does not greet, as Linux, data wait for the answer to a ping on the first path: until
+// then, the connection may be one that a peer has accepted which has forgotten this node, and takes for path 0.
+func TestDataWaitForASignOfLife(t *testing.T) {
+	d := newDialling(t, carriers["multipath"], "higher")
+	linux := wire.Extensions{Has: 1<<wire.ExtNPaths | 1<<wire.ExtGeneration | 1<<wire.ExtSportIdx, Paths: 4, Generation: 7}
+	raw, err := linux.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accept := func(port int) *Path {
+		p, link, err := d.m.Request(0, Request{Key: d.peer(), Port: port})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Up(0, link, Params{})
+		return p
+	}
+	pull := func(p *Path) (sent []Segment) {
+		for s := (Segment{}); p.Pull(0, p.link, &s); {
+			sent = append(sent, s)
+		}
+		return sent
+	}
+	first := accept(-1)
+	says := func(h wire.Header) {
+		first.Begin(0, first.link, &h, 0)
+		first.Fill(0, first.link, 0)
+	}
+	pull(first)
+	says(wire.Header{Sequence: 1, SourcePort: wire.ProbePort, Extensions: raw})
+	says(wire.Header{Sequence: 2, DestPort: wire.ProbePort, Extensions: raw})
+	pull(first)
+	other := accept(3)
+	if other.index != 3 {
+		t.Fatalf("the connection is for path %d", other.index)
+	}
+	for first.conn.pathOf(d.s.port) != other {
+		if d.s, err = d.m.Bind(0, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.send()
+	if sent := pull(other); slices.Contains(kinds(sent), wire.Data) {
+		t.Fatal("data are sent before the peer has shown that it lives")
+	}
+	for _, s := range pull(first) {
+		if s.Header.Kind() == wire.Ping {
+			says(wire.Header{Sequence: 3, DestPort: s.Header.SourcePort})
+		}
+	}
+	if sent := pull(other); !slices.Contains(kinds(sent), wire.Data) {
+		t.Error("data are not sent at last")
+	}
+}
+
 // A change of the congested ports goes over the first path only, where no older map can overtake it; of another
 // path, no map is taken.
 func TestMapsGoOverTheFirstPath(t *testing.T) {

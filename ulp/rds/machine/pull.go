@@ -213,9 +213,7 @@ func (p *Path) sentWhole() {
 // all messages of a link up to a sequence number have arrived.
 func (p *Path) Acked(now Time, link Link, sequence uint64) {
 	p.conn.m.at(now)
-	// Until the peer has said something, nobody may have accepted the connection. On paths but the first it may say
-	// nothing; it has accepted those after it has spoken on the first.
-	if link == p.link && p.state == Up && !p.conn.acks() && (p.heard || p.index > 0) {
+	if link == p.link && p.state == Up && !p.conn.acks() { // what was sent: nothing but the handshake, before the peer has spoken
 		p.acknowledged(min(sequence, p.next-1))
 	}
 }
