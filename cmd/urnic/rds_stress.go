@@ -37,7 +37,7 @@ microseconds of a call that sends a request (tx us/c), and from a request to its
 us); with -c, the processor time of this process (cpu %). The last line has averages; then
 follow percentiles of the time from request to ack.
 
-Options of rds-stress that urnic has not end with status 2, and say what to do instead: -R,
+Options of rds-stress that urnic lacks end with status 2, and say what to do instead: -R,
 --reset, --async, --rdma-key-o-meter, --cancel-sent-to, --abort-after.
 
 With --json it prints one JSON object at the end; see docs/json.md.`

@@ -6,11 +6,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// statusUnknownOption is the status of a command that is given an option of rds-tools that urnic has not. It is that of
+// statusUnknownOption is the status of a command that is given an option of rds-tools that urnic lacks. It is that of
 // rds-stress for an option that it does not know.
 const statusUnknownOption = 2
 
-// A missingOption is an option of a program of rds-tools that urnic has not.
+// A missingOption is an option of a program of rds-tools that urnic lacks.
 type missingOption struct {
 	name, short string
 	instead     string // what to do
@@ -27,7 +27,7 @@ var missingStressOptions = []missingOption{
 	{"abort-after", "", "use timeout SECONDS urnic rds stress", true},
 }
 
-// addMissing adds options that urnic has not, so that each can say what to do instead. Help does not list them.
+// addMissing adds options that urnic lacks, so that each can say what to do instead. Help does not list them.
 func addMissing(f *pflag.FlagSet, options []missingOption) {
 	for _, m := range options {
 		if m.argument {

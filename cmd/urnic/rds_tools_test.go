@@ -62,7 +62,7 @@ func TestRDSInfoOfLinks(t *testing.T) {
 	}
 }
 
-// Options of rds-stress that urnic has not say what to do, with the status of rds-stress for a wrong option. The page has each.
+// Options of rds-stress that urnic lacks say what to do, with the status of rds-stress for a wrong option. The page has each.
 func TestRDSStressOptionsThatAreMissing(t *testing.T) {
 	page, err := os.ReadFile("../../docs/rds.md")
 	do(t, err)
