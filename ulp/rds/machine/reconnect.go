@@ -119,11 +119,9 @@ func (p *Path) due() {
 // idleTries is how many tries in a row are made to reach a peer for which there is nothing to send.
 const idleTries = 8
 
-// abandoned reports whether it is not worth trying to reach the peer: there is nothing to send to it, and it
-// was never reached, or not for some tries. The next message begins anew.
-func (c *Conn) abandoned() bool {
-	return !c.busy() && (!c.met || c.paths[0].tries >= idleTries)
-}
+// abandoned reports whether it is not worth trying to reach the peer: there is nothing to send to it, and some tries
+// have failed. The next message begins anew.
+func (c *Conn) abandoned() bool { return !c.busy() && c.paths[0].tries >= idleTries }
 
 // unanswered does what is due if the peer has not answered the probe of a link in time. Each peer sends
 // its map of congested ports first on a link, and answers the probe. While it has sent nothing, it may be that

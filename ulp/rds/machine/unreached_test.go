@@ -116,6 +116,47 @@ func TestDeadAddressesLoseTheirPlace(t *testing.T) {
 	}
 }
 
+// A peer that has gone is not dialed for ever while there is nothing to send to it. The next message has it dialed.
+func TestPeerThatHasGoneIsGivenUp(t *testing.T) {
+	d := newDialling(t, carriers["tcp"], "lower")
+	d.send()
+	p := d.m.conns[d.peer()].paths[0]
+	p.Up(0, p.link, Params{})
+	for _, h := range []wire.Header{
+		{Sequence: 1, DestPort: wire.ProbePort, Extensions: introduces(1, 7)},
+		{Sequence: 2, SourcePort: 4000, DestPort: 4000, Ack: 2},
+	} {
+		p.Begin(0, p.link, &h, 0)
+		p.Fill(0, p.link, 0)
+		d.pull(p)
+	}
+	p.Down(0, p.link, errors.New("gone"))
+	d.count(Dial)
+	if _, ok := d.s.Receive(0); !ok || d.s.Unsent() > 0 {
+		t.Fatal("the messages have not arrived")
+	}
+	fails := func() (tries int) {
+		for range 100 {
+			if at, ok := d.m.Deadline(); ok {
+				d.m.Advance(at)
+			}
+			if d.count(Dial) == 0 {
+				break
+			}
+			tries++
+			p.Down(d.m.now, p.link, errors.New("nobody"))
+		}
+		return tries
+	}
+	if n := fails(); n == 0 || n > idleTries {
+		t.Errorf("it is dialed %d times with nothing to send", n)
+	}
+	d.send()
+	if n := d.count(Dial); n != 1 {
+		t.Errorf("it is dialed %d times for a message", n)
+	}
+}
+
 // A sender that waits for a congested port has the connection made again: a peer that has restarted has another map.
 func TestWaitingForACongestedPortReconnects(t *testing.T) {
 	for _, of := range []string{"lower", "higher"} {

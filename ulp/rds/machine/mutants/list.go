@@ -74,7 +74,7 @@ var list = []mutant{
 	{"knows-no-waiters", "It does not connect for a sender that waits for a congested port.", "conn.go", "{ return c.live > 0 || len(c.congested.sockets) > 0 }", "{ return c.live > 0 }"},
 	{"keeps-the-map-of-the-unreachable", "A sender waits for a port of a peer that was given up.", "reconnect.go", "	p.conn.free()\n", ""},
 	{"gives-up-one-path", "It reports the messages of the first path alone.", "reconnect.go", "		if q.state == Down {\n			drop(&q.queue)\n", "		if q.state == Down && false {\n			drop(&q.queue)\n"},
-	{"dials-for-nobody", "It tries without end to reach a peer that was never there, for nothing.", "reconnect.go", "p.mayDial() && !p.conn.abandoned() {\n", "p.mayDial() {\n"},
+	{"dials-for-nobody", "It tries without end to reach a peer that has gone, for nothing.", "reconnect.go", "p.mayDial() && !p.conn.abandoned() {\n", "p.mayDial() {\n"},
 	{"begins-at-1", "A new life of the node begins its numbers anew.", "path.go", "	first := c.m.first\n", "	first := uint64(1)\n"},
 	{"begins-anew-for-the-forgotten", "It numbers from the beginning for a peer that it has forgotten.", "peer.go", "		m.first = max(m.first, p.next)\n", ""},
 	{"forgets-nobody", "Whoever has connected keeps a place.", "peer.go", "	if !c.numbered && !c.delivered && c.idle() {\n", "	if false {\n"},
